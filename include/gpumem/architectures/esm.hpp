@@ -188,7 +188,9 @@ inline constexpr Architecture kArchitecture = {.name = "esm",
 
 // ModernBERT: no biases, rotary positions, gated feed-forward layers, and masks that let most layers see only near
 // tokens. Attention is PyTorch's scaled_dot_product_attention, and nothing is compiled (reference_compile=False).
-// Source: transformers 4.48, models/modernbert/modeling_modernbert.py.
+// Its decoder is the same with a causal mask and projections of their own, and its attention is written out.
+// Source: transformers 4.48, models/modernbert/modeling_modernbert.py; 4.56,
+// models/modernbert_decoder/modular_modernbert_decoder.py (_supports_sdpa = False).
 
 namespace modernbert {
 
@@ -207,10 +209,16 @@ struct Model {
   bool classifier_bias = false;
   bool decoder_bias = true;
   bool means = false;  ///< samples are classified by the mean of their tokens
+  bool decodes = false;
+
+  [[nodiscard]] std::string named(std::string_view part) const {
+    return std::string(decodes ? "ModernBertDecoder" : "ModernBert").append(part);
+  }
 };
 
 inline Model read(ConfigFields& config) {
   Model model;
+  model.decodes = config.text({"model_type"}, "modernbert") == "modernbert-decoder";
   model.sizes = decoder_sizes(config, {.activation = "gelu", .tied = true});
   model.sizes.activation = config.text({"hidden_activation"}, "gelu");
   model.every = config.size_or({"global_attn_every_n_layers"}, 3);
@@ -232,11 +240,32 @@ inline Model read(ConfigFields& config) {
   return model;
 }
 
-/// The masks that all layers of a kind share, [N, 1, S, S]: PyTorch's attention gets one of them.
+/// What all layers of a kind share: masks [N, 1, S, S], of which attention gets one; of the decoder tables of positions
+/// too.
 struct Masks {
   Tensor all = 0;
   Tensor near = 0;
+  Rotary all_tables = {};
+  Rotary near_tables = {};
 };
+
+/// Scores in the model's type, and their softmax in float32.
+inline Tensor decoder_attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary, Tensor mask) {
+  const InModule inside(f, "attn", "ModernBertDecoderAttention");
+  const DecoderSizes& s = model.sizes;
+  const auto [plain_query, plain_key, value] = project_heads(f, s, input, {.bias = model.attention_bias});
+  const std::array<Tensor, 2> turned = turn_heads(f, plain_query, plain_key, rotary, s.head_width, Turning::halves);
+  f.cache(turned[1], Caches::serving);
+  f.cache(value, Caches::serving);
+  const Tensor scores = f.scale(f.call("matmul", {turned[0], f.permute(turned[1], {0, 1, 3, 2})}));
+  const Tensor masked = f.add(scores, mask);
+  const Tensor weights = f.as_type_of(f.call("softmax", {f.to(masked, "float32")}), turned[0]);
+  const bool drops = model.attention_dropout > 0.0;
+  const Tensor kept = drops ? f.call("dropout", {weights}, {{"p", model.attention_dropout}}) : weights;
+  const Tensor mixed = merge_heads(f, f.call("matmul", {kept, value}));
+  const Tensor output = f.linear("Wo", mixed, s.width, s.width, {.bias = model.attention_bias});
+  return f.dropout("out_drop", output, model.attention_dropout);
+}
 
 inline Tensor attention(Forward& f, const Model& model, Tensor input, Tensor ids, Tensor mask) {
   const InModule inside(f, "attn", "ModernBertAttention");
@@ -266,13 +295,17 @@ inline Tensor feed_forward_part(Forward& f, const Model& model, Tensor input) {
 inline Tensor block(Forward& f, const Model& model, Tensor input, Tensor ids, const Masks& masks, std::int64_t index) {
   const std::int64_t width = model.sizes.width;
   const Tensor normed = index == 0 ? input : f.layer_norm("attn_norm", input, width, model.norm_bias);
-  const Tensor mask = index % model.every == 0 ? masks.all : masks.near;
-  const Tensor attended = f.add(input, attention(f, model, normed, ids, mask));
+  const bool all = index % model.every == 0;
+  const Tensor mask = all ? masks.all : masks.near;
+  const Rotary& tables = all ? masks.all_tables : masks.near_tables;
+  const Tensor mixed =
+      model.decodes ? decoder_attention(f, model, normed, tables, mask) : attention(f, model, normed, ids, mask);
+  const Tensor attended = f.add(input, mixed);
   return f.add(attended, feed_forward_part(f, model, f.layer_norm("mlp_norm", attended, width, model.norm_bias)));
 }
 
 inline Tensor changed(Forward& f, const Model& model, Tensor hidden) {
-  const InModule inside(f, "head", "ModernBertPredictionHead");
+  const InModule inside(f, model.decodes ? "lm_head" : "head", model.named("PredictionHead"));
   const std::int64_t width = model.sizes.width;
   const Tensor dense = f.linear("dense", hidden, width, width, {.bias = model.classifier_bias});
   const Tensor active = f.activation("act", dense, model.classifier_activation);
@@ -303,11 +336,14 @@ inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
+  if (model.decodes && head != Head::causal_lm && head != Head::none) {
+    config.fail("of ModernBERT's decoder only the language model, and that without a head, are known");
+  }
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
   Tensor hidden = 0;
   {
-    const InModule inside(f, "model", "ModernBertModel");
+    const InModule inside(f, "model", model.named("Model"));
     const Tensor ids = token_ids(f);
     {
       const InModule embeddings(f, "embeddings", "ModernBertEmbeddings");
@@ -318,14 +354,20 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     Masks masks;
     masks.all = f.call("causal_mask", {ids}, {{"padded", true}});
     masks.near = f.call("causal_mask", {ids}, {{"padded", true}});
-    hidden = stack(f, "layers", "ModernBertEncoderLayer", s.layers, hidden,
+    if (model.decodes) masks.all_tables = rotary_tables(f, ids, s.head_width);
+    if (model.decodes) masks.near_tables = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "layers", model.named(model.decodes ? "Layer" : "EncoderLayer"), s.layers, hidden,
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, ids, masks, index); });
     hidden = f.layer_norm("final_norm", hidden, s.width, model.norm_bias);
   }
-  add_head(f, model, head, hidden);
+  if (!model.decodes) return add_head(f, model, head, hidden);
+  const Tensor read_by_head = head == Head::none ? hidden : changed(f, model, hidden);
+  decoder_head(f, config, s, head, read_by_head, {.name = "decoder", .bias = model.decoder_bias});
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"ModernBert", "modernbert", "model", kAlwaysTied}});
+inline constexpr auto kDecoderClasses =
+    std::to_array<ModelClass>({{"ModernBertDecoder", "modernbert-decoder", "model", kAlwaysTied}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {1024, 16}});
 
@@ -333,9 +375,9 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {10
 inline void read_tree(TreeFields& t) {
   const std::int64_t width = t.body("embeddings.tok_embeddings", "layers");
   t.half("intermediate_size", "layers.0.mlp.Wi", "out_features");
-  t.flag("attention_bias", "layers.0.attn.Wqkv");
+  t.flag("attention_bias", t.has("layers.0.attn.Wqkv") ? "layers.0.attn.Wqkv" : "layers.0.attn.q_proj");
   t.flag("mlp_bias", "layers.0.mlp.Wi");
-  t.flag("classifier_bias", "/head.dense");
+  t.flag("classifier_bias", t.has("/lm_head.dense") ? "/lm_head.dense" : "/head.dense");
   t.flag("decoder_bias", "/decoder");
   t.dropout("attention_dropout", "layers.0.attn.out_drop");
   t.labels("/classifier");
@@ -348,6 +390,13 @@ inline constexpr Architecture kArchitecture = {.name = "modernbert",
                                                .write = write,
                                                .classes = kClasses,
                                                .read_tree = read_tree};
+
+inline constexpr Architecture kDecoderArchitecture = {.name = "modernbert_decoder",
+                                                      .model_types = names<"modernbert-decoder">,
+                                                      .usual_head = Head::causal_lm,
+                                                      .write = write,
+                                                      .classes = kDecoderClasses,
+                                                      .read_tree = read_tree};
 
 }  // namespace modernbert
 

@@ -319,7 +319,8 @@ inline constexpr Architecture kArchitecture = {.name = "mimo_v2",
 
 // Granite SWA: Granite with a learned sink for each head, which scales what attention makes by the sigmoid of its
 // distance from the scores' logsumexp. No kernel of PyTorch has it, so attention is written out, also where windows
-// slide. Source: transformers 5.16, models/granite_swa/modeling_granite_swa.py (eager_attention_forward).
+// slide. GraniteMoeSWA has experts, of one tensor each, in place of the feed-forward layer. Source: transformers 5.16,
+// models/granite_swa/modeling_granite_swa.py (eager_attention_forward), granitemoe_swa/modular_granitemoe_swa.py.
 
 namespace granite_swa {
 
@@ -329,6 +330,13 @@ struct Model {
   bool mlp_bias = false;
   std::vector<bool> slides = {};
   std::vector<bool> unturned = {};  ///< by layer: it has no rotary positions
+  Mixture mixture = {};
+  bool mixes = false;
+  std::int64_t shared_inner = 0;  ///< of an expert that all tokens go to
+
+  [[nodiscard]] std::string named(std::string_view part) const {
+    return std::string(mixes ? "GraniteMoeSWA" : "GraniteSWA").append(part);
+  }
 };
 
 inline Model read(ConfigFields& config) {
@@ -350,7 +358,37 @@ inline Model read(ConfigFields& config) {
     }
   }
   config.ignore({"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});
+  model.mixes = config.text({"model_type"}, "granite_swa") == "granitemoe_swa";
+  if (!model.mixes) return model;
+  model.mixture = {.experts = config.size({"num_local_experts"}),
+                   .per_token = config.size({"num_experts_per_tok"}),
+                   .inner = model.sizes.inner};
+  model.shared_inner = config.count_or("shared_intermediate_size", 0);
+  check_mixture(config, model.mixture, layers, "num_local_experts", "num_experts_per_tok");
+  config.ignore({"router_aux_loss_coef", "output_router_logits"});
   return model;
+}
+
+/// The chosen experts and, where there is one, that of all tokens.
+inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
+  const DecoderSizes& s = model.sizes;
+  Tensor routed = 0;
+  {
+    const InModule inside(f, "block_sparse_moe", model.named("MoE"));
+    const Mixture& m = model.mixture;
+    const std::string experts = model.named("Experts");
+    const Tensor scores = f.to(held_scores(f, "router", model.named("TopKRouter"), m, s.width, input), "float32");
+    const Tensor gates = f.as_type_of(f.call("softmax", {f.slice(scores, 2, 0, m.per_token)}), input);
+    routed =
+        add_grouped_experts(f, m, {.list_class = experts, .width = s.width, .activation = s.activation}, input, gates);
+  }
+  if (model.shared_inner == 0) return routed;
+  const InModule inside(f, "shared_mlp", model.named("MLP"));
+  const std::int64_t inner = model.shared_inner;
+  const Tensor wide = f.linear("input_linear", input, s.width, 2 * inner, {.bias = false});
+  const std::vector<Tensor> halves = f.split(wide, 2, {inner, inner});
+  const Tensor active = f.multiply(f.activation("activation", halves[0], s.activation), halves[1]);
+  return f.add(routed, f.linear("output_linear", active, inner, s.width, {.bias = false}));
 }
 
 inline Tensor sunk_attention(Forward& f, const Model& model, const Heads& heads, Tensor mask) {
@@ -371,7 +409,7 @@ inline Tensor sunk_attention(Forward& f, const Model& model, const Heads& heads,
 }
 
 inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary, Tensor mask, bool turns) {
-  const InModule inside(f, "self_attn", "GraniteSWAAttention");
+  const InModule inside(f, "self_attn", model.named("Attention"));
   const DecoderSizes& s = model.sizes;
   Heads heads = project_heads(f, s, input, {.bias = model.bias, .split = Split::columns});
   if (turns) {
@@ -390,33 +428,45 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   const auto norm = [&](std::string_view name, Tensor of) {
-    return f.rms_norm(name, of, s.width, "GraniteSWARMSNorm");
+    return f.rms_norm(name, of, s.width, model.named("RMSNorm"));
   };
-  const DecoderBody body = {.class_name = "GraniteSWAModel", .head = {.scales = true}};
+  if (model.mixes) warn_of_routing(f);
+  const DecoderBody body = {.class_name = model.named("Model"), .head = {.scales = true}};
   decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
     hidden = f.scale(hidden);
     const Tensor all = f.call("causal_mask", {ids}, {{"padded", true}});
     const Tensor near = f.call("causal_mask", {ids}, {{"padded", true}});
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
-    hidden = stack(f, "layers", "GraniteSWADecoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t index) {
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden, [&](Tensor x, std::int64_t index) {
       const auto at = static_cast<std::size_t>(index);
       const Tensor normed = norm("input_layernorm", x);
       const Tensor mixed = attention(f, model, normed, rotary, model.slides[at] ? near : all, !model.unturned[at]);
       const Tensor attended = f.add(x, f.scale(mixed));
       const Tensor again = norm("post_attention_layernorm", attended);
-      return f.add(attended, f.scale(gated_feed_forward(f, s, again, "GraniteSWAMLP", model.mlp_bias)));
+      const Tensor fed =
+          model.mixes ? mixture(f, model, again) : gated_feed_forward(f, s, again, "GraniteSWAMLP", model.mlp_bias);
+      return f.add(attended, f.scale(fed));
     });
     return f.leave_function(norm("norm", hidden), {all, near});
   });
 }
 
-inline constexpr auto kClasses = std::to_array<ModelClass>({{"GraniteSWA", "granite_swa", "model", kAlwaysTied}});
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{"GraniteSWA", "granite_swa", "model", kAlwaysTied}, {"GraniteMoeSWA", "granitemoe_swa", "model", kAlwaysTied}});
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
   t.labels();
-  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  if (t.class_name().starts_with("GraniteMoe")) {
+    (void)fused_experts(t, {.model_type = "granitemoe_swa",
+                            .router = "layers.0.block_sparse_moe.router",
+                            .list = "layers.0.block_sparse_moe.experts"});
+    const std::int64_t both = t.value("layers.0.shared_mlp.input_linear", "out_features").value_or(0);
+    t.set("shared_intermediate_size", both / 2);
+  } else {
+    t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  }
   t.flag("attention_bias", "layers.0.self_attn.q_proj");
   t.flag("mlp_bias", "layers.0.mlp.gate_proj");
   t.assume("every layer has rotary positions, as the class has it");
@@ -424,7 +474,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "granite_swa",
-                                               .model_types = names<"granite_swa">,
+                                               .model_types = names<"granite_swa", "granitemoe_swa">,
                                                .write = write,
                                                .classes = kClasses,
                                                .read_tree = read_tree};

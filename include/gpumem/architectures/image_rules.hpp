@@ -183,4 +183,50 @@ inline TileGrid least_scaled_grid(const PictureSize& size, std::int64_t tile, st
   return best;
 }
 
+/// What MiniCPM-V's processors make of a picture: as a whole of about 448 x 448 pixels and, where it is larger, as many
+/// slices of that size as it fills, nine at most. Each side is a multiple of `step`.
+/// find_best_resize(), get_sliced_grid() and get_refine_size() of image_processing_minicpmv.py.
+struct SlicedPicture {
+  PictureSize whole = {};
+  PictureSize slice = {};
+  std::int64_t slices = 0;
+};
+inline SlicedPicture sliced_picture(const PictureSize& size, std::int64_t step, std::int64_t most_slices = 9) {
+  namespace d = image_rules_detail;
+  constexpr std::int64_t kSide = 448;
+  const auto resized = [&](double width, double height, bool grows) {
+    if (grows || width * height > d::real(kSide * kSide)) {
+      const double shape = width / height;
+      height = d::real(d::whole(d::real(kSide) / std::sqrt(shape)));
+      width = d::real(d::whole(height * shape));
+    }
+    const auto whole = [&](double length) { return std::max(d::rounded(length / d::real(step)) * step, step); };
+    return PictureSize{whole(width), whole(height)};
+  };
+  const double width = d::real(size.width);
+  const double height = d::real(size.height);
+  const auto filled = d::whole(std::ceil(width * height / d::real(kSide * kSide)));
+  const std::int64_t many = std::min(filled, most_slices);
+  if (many <= 1) return {.whole = resized(width, height, true)};
+  // The grid whose shape is most like the picture's, the first of those alike.
+  TileGrid grid;
+  double least = HUGE_VAL;
+  for (const std::int64_t slices : {many - 1, many, many + 1}) {
+    if (slices == 1 || slices > most_slices) continue;
+    for (std::int64_t columns = 1; columns <= slices; ++columns) {
+      if (slices % columns != 0) continue;
+      const double apart = std::abs(std::log(width / height) - std::log(d::real(columns) / d::real(slices / columns)));
+      if (apart >= least) continue;
+      least = apart;
+      grid = {slices / columns, columns};
+    }
+  }
+  const auto part = [](std::int64_t length, std::int64_t by) {
+    return d::real(std::max(d::rounded(d::real(length) / d::real(by)) * by, by)) / d::real(by);
+  };
+  return {.whole = resized(width, height, false),
+          .slice = resized(part(size.width, grid.columns), part(size.height, grid.rows), true),
+          .slices = grid.tiles()};
+}
+
 }  // namespace gpumem::architectures

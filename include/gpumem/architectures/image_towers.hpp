@@ -448,8 +448,8 @@ inline Tensor convolved(Forward& f, std::string_view name, Tensor image, const S
                   {"bias", false}});
 }
 
-/// Of `images` square images of this many pixels a side: [N images, features, narrowed].
-inline Tensor encoded(Forward& f, const Encoder& e, std::int64_t images, std::int64_t pixels) {
+/// Of `images` square images of this many pixels a side: [N images, neck, patches, patches].
+inline Tensor patch_images(Forward& f, const Encoder& e, std::int64_t images, std::int64_t pixels) {
   const DecoderSizes& s = e.sizes;
   const std::int64_t side = e.patches(pixels);
   const std::int64_t places = e.patches(e.side);
@@ -470,11 +470,14 @@ inline Tensor encoded(Forward& f, const Encoder& e, std::int64_t images, std::in
     return f.permute(f.layer_norm(name, f.permute(image, {0, 2, 3, 1}), e.neck), {0, 3, 1, 2});
   };
   Tensor image = f.permute(f.unflatten(hidden, 1, {side, side}), {0, 3, 1, 2});
-  {
-    const InModule inside(f, "neck", "SamVisionNeck");
-    image = normed("layer_norm1", convolved(f, "conv1", image, {s.width, e.neck}, 1, 1));
-    image = normed("layer_norm2", convolved(f, "conv2", image, {e.neck, e.neck}, 3, 1));
-  }
+  const InModule inside(f, "neck", "SamVisionNeck");
+  image = normed("layer_norm1", convolved(f, "conv1", image, {s.width, e.neck}, 1, 1));
+  return normed("layer_norm2", convolved(f, "conv2", image, {e.neck, e.neck}, 3, 1));
+}
+
+/// The same behind the two convolutions: [N images, features, narrowed].
+inline Tensor encoded(Forward& f, const Encoder& e, std::int64_t images, std::int64_t pixels) {
+  Tensor image = patch_images(f, e, images, pixels);
   const InModule inside(f, "proj", "SamVisionProj");
   image = convolved(f, "conv1", image, {e.neck, e.narrowed[0]}, 3, 2);
   image = convolved(f, "conv2", image, {e.narrowed[0], e.narrowed[1]}, 3, 2);

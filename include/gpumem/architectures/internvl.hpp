@@ -1,6 +1,7 @@
-// InternVL 2.5 to 3.5 as transformers has them: up to twelve tiles and the whole picture, a tower with layer scale,
-// four patches side by side, two linear layers, and any text model. Source: transformers 4.57,
-// models/internvl/modeling_internvl.py, got_ocr2/image_processing_got_ocr2.py.
+// InternVL 2.5 to 3.5 as transformers has them, Intern-S1 and Qianfan-OCR: up to twelve tiles and the whole picture, a
+// tower with layer scale, four patches side by side, two linear layers, and any text model. Source: transformers 4.57,
+// models/internvl/modeling_internvl.py, got_ocr2/image_processing_got_ocr2.py; 5.16,
+// qianfan_ocr/modular_qianfan_ocr.py; modeling_interns1.py of Intern-S1-mini.
 #pragma once
 
 #include <array>
@@ -15,6 +16,7 @@ namespace gpumem::architectures {
 namespace internvl {
 
 struct Model {
+  std::string_view type;
   DecoderSizes sizes;  ///< of the tower
   std::int64_t side = 448;
   std::int64_t patch = 14;
@@ -59,18 +61,19 @@ inline void read_tower(ConfigFields& config, Model& m) {
   m.side = square_of(config, "image_size", 448);
   m.patch = square_of(config, "patch_size", 14);
   m.channels = config.size_or({"num_channels"}, 3);
-  m.bias = config.flag("attention_bias", false);
+  m.bias = config.flag("attention_bias", m.type != "internvl");
   m.normed_heads = config.flag("use_qk_norm", false);
   m.squares = config.text({"norm_type"}, "layer_norm") == "rms_norm";
   m.normed_behind = !config.flag("use_mean_pooling", true);
   m.places = config.flag("use_absolute_position_embeddings", true);
   m.mask_token = config.flag("use_mask_token", false);
-  config.ignore({"layer_scale_init_value", "projection_dropout"});
+  config.ignore({"layer_scale_init_value", "projection_dropout", "drop_path_rate"});
   if (m.side < m.patch) config.fail("is smaller than patch_size", "image_size");
 }
 
 inline Model read(ConfigFields& config) {
   Model m;
+  m.type = config.text({"model_type"}, "internvl");
   if (ConfigFields* tower = vision_fields(config)) read_tower(*tower, m);
   const double ratio = config.number({"downsample_ratio"}, 0.5);
   m.shuffle = ratio > 0.0 && ratio <= 1.0 ? static_cast<std::int64_t>(std::min(1.0 / ratio, 64.0)) : 0;
@@ -141,10 +144,15 @@ inline Tensor features_of(Forward& f, const Model& m, std::int64_t tiles) {
   {
     const InModule inside(f, "vision_tower", "InternVLVisionModel");
     hidden = embedded(f, m, tiles);
-    {
+    const auto blocks = [&](std::string_view name) {
+      return stack(f, name, "InternVLVisionLayer", m.sizes.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, m, x); });
+    };
+    if (m.type == "qianfan_ocr") {
+      hidden = blocks("layers");
+    } else {
       const InModule encoder(f, "encoder", "InternVLVisionEncoder");
-      hidden = stack(f, "layer", "InternVLVisionLayer", m.sizes.layers, hidden,
-                     [&](Tensor x, std::int64_t) { return block(f, m, x); });
+      hidden = blocks("layer");
     }
     if (m.normed_behind) hidden = f.layer_norm("layernorm", hidden, m.sizes.width);
   }
@@ -286,7 +294,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (config.text({"model_type"}, "") == "llama4") return write_llama4(config, head, f);
   const Pictures pictures = pictures_of(f);
   Model model = read(config);
-  ConfigFields* text = text_fields(config, "qwen2");
+  ConfigFields* text = text_fields(config, model.type == "internvl" ? "qwen2" : "qwen3");
   if (text == nullptr || !config.status()) return;
   model.width = text->size({"hidden_size"});
   const TileGrid grid = closest_grid(pictures.size, model.side, kMostTiles);
@@ -352,7 +360,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "internvl",
-                                               .model_types = names<"internvl", "llama4">,
+                                               .model_types = names<"internvl", "llama4", "interns1", "qianfan_ocr">,
                                                .write = write,
                                                .classes = kClasses,
                                                .read_tree = read_tree,

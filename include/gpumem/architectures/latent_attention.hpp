@@ -15,6 +15,7 @@ namespace gpumem::architectures {
 
 struct LatentAttention {
   std::string_view name = "self_attn";
+  std::string_view output = "o_proj";
   std::int64_t width = 1;  ///< of the hidden states
   std::int64_t heads = 1;
   std::int64_t query_rank = 0;    ///< of the queries' compression; 0: they are not compressed
@@ -201,7 +202,7 @@ inline Attended latent_attention(Forward& f, const LatentAttention& a, Tensor in
     attended = f.multiply(attended, f.call("sigmoid", {gate}));
   }
   result.output =
-      f.linear("o_proj", attended, a.heads * a.value_width, a.width, {.bias = a.bias, .split = Split::rows});
+      f.linear(a.output, attended, a.heads * a.value_width, a.width, {.bias = a.bias, .split = Split::rows});
   if (a.index_heads > 0) result.output = f.leave_function(result.output, {query[0], turned_query});
   return result;
 }

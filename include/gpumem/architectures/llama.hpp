@@ -1,9 +1,11 @@
 // Llama 1 to 3.3, and the models that are built like it: Mistral, Qwen2 and Qwen2.5, Qwen3, Granite, SmolLM3, Seed-OSS,
-// ERNIE 4.5, Hunyuan, Helium, Arcee, MiMo, CWM, InternLM3, Ministral, HyperCLOVA X, nanochat, BitNet.
+// ERNIE 4.5, Hunyuan, Helium, Arcee, MiMo, CWM, InternLM and InternLM3, Ministral, HyperCLOVA X, nanochat, BitNet, Jais
+// 2, Orion, XVERSE.
 // Source: transformers 4.48 (Qwen3: 4.51; SmolLM3: 4.53, modular_smollm3.py: SmolLM3Config, SmolLM3Attention; Arcee:
 // 4.53; ERNIE 4.5: 4.54; Seed-OSS, Hunyuan: 4.56; CWM, Ministral: 4.57; HyperCLOVA X, nanochat, BitNet: 5.16),
 // models/llama/modeling_llama.py and what the others' modular_*.py change in it; MiMo: modeling_mimo.py of MiMo-7B;
-// InternLM3: modeling_internlm3.py of internlm3-8b-instruct.
+// Jais 2: 5.0; InternLM3: modeling_internlm3.py of internlm3-8b-instruct; modeling_internlm.py of internlm-7b,
+// modeling_orion.py of Orion-14B-Base, modeling_xverse.py of XVERSE-7B.
 #pragma once
 
 #include <array>
@@ -32,6 +34,8 @@ struct Variant {
   bool scales_queries = false;         ///< by a figure of their position
   bool ungated = false;                ///< the feed-forward layer has no gate
   bool sub_norms = false;              ///< a norm before the last projection of each half of a block
+  bool layer_norms = false;            ///< in place of RMS norms
+  bool biases = false;                 ///< where the config does not say
   std::string_view widen = "up_proj";  ///< of such a one
   std::string_view narrow = "down_proj";
   std::string_view activation = "act_fn";
@@ -44,7 +48,7 @@ inline constexpr auto kVariants = std::to_array<Variant>(
      {.model_type = "mistral", .prefix = "Mistral"},
      {.model_type = "ministral3", .prefix = "Ministral3", .scales_queries = true},
      {.model_type = "ministral", .prefix = "Ministral", .bias = "", .output_bias = "", .mlp_bias = ""},
-     {.model_type = "qwen2", .prefix = "Qwen2", .biased_queries = true},
+     {.model_type = "qwen2", .prefix = "Qwen2", .biased_queries = true, .output_bias = "", .mlp_bias = ""},
      {.model_type = "qwen3", .prefix = "Qwen3", .normed_heads = true},
      {.model_type = "granite", .prefix = "Granite", .multiplies = true},
      {.model_type = "hyperclovax", .prefix = "HyperCLOVAX", .multiplies = true, .normed_behind = true},
@@ -78,6 +82,15 @@ inline constexpr auto kVariants = std::to_array<Variant>(
      {.model_type = "arcee", .prefix = "Arcee", .ungated = true},
      {.model_type = "mimo", .prefix = "MiMo", .biased_queries = true, .output_bias = "", .mlp_bias = ""},
      {.model_type = "cwm", .prefix = "Cwm"},
+     {.model_type = "jais2", .prefix = "Jais2", .ungated = true, .layer_norms = true, .biases = true},
+     {.model_type = "orion", .prefix = "Orion", .layer_norms = true},
+     {.model_type = "xverse", .prefix = "Xverse", .bias = "", .output_bias = "", .mlp_bias = ""},
+     {.model_type = "internlm",
+      .prefix = "InternLM",
+      .biases = true,
+      .bias = "bias",
+      .output_bias = "bias",
+      .mlp_bias = ""},
      {.model_type = "internlm3",
       .prefix = "InternLM3",
       .bias = "qkv_bias",
@@ -115,9 +128,9 @@ inline Model read(ConfigFields& config) {
   };
   const bool seed = type == "seed_oss";
   model.sizes = decoder_sizes(config, {.activation = variant.ungated || variant.sub_norms ? "relu2" : "silu"});
-  model.attention_bias = flag(variant.bias, seed);
-  model.output_bias = flag(variant.output_bias, false);
-  model.mlp_bias = flag(variant.mlp_bias, false);
+  model.attention_bias = flag(variant.bias, seed || variant.biases);
+  model.output_bias = flag(variant.output_bias, variant.biases);
+  model.mlp_bias = flag(variant.mlp_bias, variant.biases);
   model.head_bias = type == "ernie4_5" && model.mlp_bias;
   model.normed_behind = variant.normed_behind && config.flag("use_post_norm", true);
   if (type == "nanochat") model.softcap = config.number({"final_logit_softcapping"}, 15.0);
@@ -128,8 +141,8 @@ inline Model read(ConfigFields& config) {
   const core::JsonValue* further = type == "mimo" ? config.find("num_nextn_predict_layers") : nullptr;
   if (further != nullptr && !further->is(0)) model.further_tokens = config.layers({"num_nextn_predict_layers"});
   if (type == "ernie4_5") model.sizes.attention_dropout = 0.0;
-  config.ignore(
-      {"no_rope_layers", "embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});
+  config.ignore({"rotary", "max_sequence_length", "no_rope_layers", "embedding_multiplier", "residual_multiplier",
+                 "attention_multiplier", "logits_scaling"});
   return model;
 }
 
@@ -150,6 +163,7 @@ inline Tensor fed(Forward& f, const Model& model, Tensor input) {
 }
 
 inline Tensor norm_of(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  if (model.variant.layer_norms) return f.layer_norm(name, input, model.sizes.width);
   const std::string class_name = model.named("RMSNorm");
   return model.variant.plain_norms ? plain_norm(f, name, class_name, input, model.sizes.width)
                                    : f.rms_norm(name, input, model.sizes.width, class_name);
@@ -242,7 +256,11 @@ inline constexpr auto kClasses =
                                {"Cwm", "cwm", "model"},
                                {"InternLM3", "internlm3", "model"},
                                {"HyperCLOVAX", "hyperclovax", "model"},
-                               {"NanoChat", "nanochat", "model"}});
+                               {"NanoChat", "nanochat", "model"},
+                               {"Jais2", "jais2", "model"},
+                               {"Orion", "orion", "model"},
+                               {"Xverse", "xverse", "model"},
+                               {"InternLM", "internlm", "model"}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>(
     {{1024, 16}, {2048, 32}, {3072, 24}, {4096, 32}, {5120, 40}, {6656, 52}, {8192, 64}, {16384, 128}});
@@ -266,6 +284,7 @@ inline void read_tree(TreeFields& t) {
   t.flag("attention_bias", apart ? "layers.0.self_attn.q_proj" : "layers.0.self_attn.o_proj");
   t.flag("attention_out_bias", "layers.0.self_attn.o_proj");
   t.flag("use_bias", "layers.0.self_attn.o_proj");
+  t.flag("bias", "layers.0.self_attn.o_proj");
   t.flag("mlp_bias", "layers.0.mlp.up_proj");
   t.count("num_nextn_predict_layers", "mtp_layers");
   if (name.starts_with("SeedOss")) t.assume("dropouts of 0.1, as the published model has");

@@ -174,15 +174,18 @@ inline constexpr Architecture kArchitecture = {
 
 }  // namespace phi4_multimodal
 
-// PaddleOCR-VL and MiniCPM-V 4.6: SigLIP's blocks on images of any size, all of a batch one sequence of patches; here a
-// row of its own each, which takes as much, as attention goes image by image. Source: transformers 5.16,
-// models/paddleocr_vl/modeling_paddleocr_vl.py, minicpmv4_6/modeling_minicpmv4_6.py and its image_processing; the
-// bounds of pixels of PaddleOCR-VL's published preprocessor_config.json.
+// PaddleOCR-VL, Keye-VL and MiniCPM-V 4.6: SigLIP's blocks on images of any size, all of a batch one sequence of
+// patches; here a row of its own each, which takes as much, as attention goes image by image. Source:
+// transformers 5.16, models/paddleocr_vl/modeling_paddleocr_vl.py, minicpmv4_6/modeling_minicpmv4_6.py and its
+// image_processing; the bounds of pixels of PaddleOCR-VL's published preprocessor_config.json; modeling_keye.py of
+// Kwai-Keye/Keye-VL-8B-Preview and modeling_keye_vl_1_5.py of Keye-VL-1_5-8B, from which PaddleOCR-VL's tower comes.
 
 namespace packed_siglip {
 
 struct Model {
-  bool paddle = true;  ///< turns by positions, too
+  bool paddle = true;      ///< turns by positions, too
+  bool keye = false;       ///< the same with other names, and with parts that nothing calls
+  bool late_norm = false;  ///< the projector's stands behind the patches that lie side by side (Keye-VL 1.5)
   DecoderSizes sizes;
   std::int64_t side = 384;  ///< of the table of positions, in pixels
   std::int64_t channels = 3;
@@ -225,7 +228,10 @@ inline void read_minicpm(ConfigFields& whole, ConfigFields& tower, Model& m) {
 
 inline Model read(ConfigFields& whole) {
   Model m;
-  m.paddle = whole.text({"model_type"}, "paddleocr_vl") == "paddleocr_vl";
+  const std::string_view type = whole.text({"model_type"}, "paddleocr_vl");
+  m.late_norm = type == "KeyeVL1_5";
+  m.keye = m.late_norm || type == "Keye";
+  m.paddle = m.keye || type == "paddleocr_vl";
   ConfigFields* tower = vision_fields(whole);
   if (tower == nullptr) return m;
   EncoderDefaults usual = {.width = 768, .inner = 3072, .layers = 12, .heads = 12, .activation = "gelu_pytorch_tanh"};
@@ -243,25 +249,14 @@ inline Model read(ConfigFields& whole) {
   return m;
 }
 
-/// find_best_resize(): about as many pixels as a square of this side has, each side a multiple of `step`.
-inline PictureSize resized(double width, double height, std::int64_t side, std::int64_t step, bool grows) {
-  namespace d = image_rules_detail;
-  if (grows || width * height > d::real(side * side)) {
-    const double shape = width / height;
-    height = d::real(d::whole(d::real(side) / std::sqrt(shape)));
-    width = d::real(d::whole(height * shape));
-  }
-  const auto whole = [&](double length) { return std::max(d::rounded(length / d::real(step)) * step, step); };
-  return {whole(width), whole(height)};
-}
-
 /// Patches of one picture: MiniCPM-V's as a whole and, of one that is larger than a slice, of up to nine slices. 0: no
 /// processor reads such sides.
 inline std::int64_t patches_of(const Model& m, PictureSize size) {
   namespace d = image_rules_detail;
   const auto patches = [&](const PictureSize& made) { return made.width / m.patch * (made.height / m.patch); };
   if (m.paddle) {
-    const PixelBounds bounds = {.factor = m.patch * m.merge, .least = 147'384, .most = 2'822'400};
+    PixelBounds bounds = {.factor = m.patch * m.merge, .least = 147'384, .most = 2'822'400};
+    if (m.keye) bounds = {.factor = m.patch * m.merge, .least = 101'920, .most = 1'003'520};
     if (size.height < bounds.factor) {
       size = {d::rounded(d::real(size.width * bounds.factor) / d::real(size.height)), bounds.factor};
     }
@@ -271,32 +266,8 @@ inline std::int64_t patches_of(const Model& m, PictureSize size) {
     const auto made = smart_resize(size, bounds);
     return made ? patches(*made) : 0;
   }
-  constexpr std::int64_t kSide = 448;
-  constexpr std::int64_t kMostSlices = 9;
-  const double width = d::real(size.width);
-  const double height = d::real(size.height);
-  const std::int64_t step = m.patch * 4;
-  const auto filled = d::whole(std::ceil(width * height / d::real(kSide * kSide)));
-  const std::int64_t many = std::min(filled, kMostSlices);
-  if (many <= 1) return patches(resized(width, height, kSide, step, true));
-  // get_sliced_grid(): the grid whose shape is most like the picture's, the first of those alike.
-  TileGrid grid;
-  double least = HUGE_VAL;
-  for (const std::int64_t slices : {many - 1, many, many + 1}) {
-    if (slices == 1 || slices > kMostSlices) continue;
-    for (std::int64_t columns = 1; columns <= slices; ++columns) {
-      if (slices % columns != 0) continue;
-      const double apart = std::abs(std::log(width / height) - std::log(d::real(columns) / d::real(slices / columns)));
-      if (apart >= least) continue;
-      least = apart;
-      grid = {slices / columns, columns};
-    }
-  }
-  const auto part = [](std::int64_t length, std::int64_t by) {
-    return d::real(std::max(d::rounded(d::real(length) / d::real(by)) * by, by)) / d::real(by);
-  };
-  const PictureSize slice = resized(part(size.width, grid.columns), part(size.height, grid.rows), kSide, step, true);
-  return patches(resized(width, height, kSide, step, false)) + grid.tiles() * patches(slice);
+  const SlicedPicture made = sliced_picture(size, m.patch * 4);
+  return patches(made.whole) + (made.slices > 0 ? made.slices * patches(made.slice) : 0);
 }
 
 inline Tensor attention(Forward& f, const Model& m, Tensor input, const std::optional<Rotary>& rotary) {
@@ -356,6 +327,8 @@ inline Tensor embedded(Forward& f, const Model& m, std::int64_t images, std::int
   const Tensor found =
       f.embedding("position_embedding", f.rows_input("patch_places", images, {numbers}), places, m.sizes.width);
   if (!m.paddle) return f.add(rows, found);
+  constexpr std::int64_t kPacked = 32768;
+  if (m.keye) (void)f.parameter("packing_position_embedding.weight", {kPacked, m.sizes.width}, true);
   // Four rows of the table for each patch, weighted in float32 and added up.
   const Tensor weighted = f.unflatten(f.scale(f.to(found, "float32")), 1, {-1, kNeighbours});
   return f.add(rows, f.as_type_of(f.call("mean", {weighted}, {{"dim", std::int64_t{2}}}), rows));
@@ -384,7 +357,11 @@ inline Tensor tower(Forward& f, const Model& m, std::int64_t images, std::int64_
       if (at == m.merged_behind) hidden = merged_windows(f, m, hidden);
     }
   }
-  return f.layer_norm("post_layernorm", hidden, m.sizes.width);
+  // SigLIP's pooling, which nobody calls.
+  const std::int64_t width = m.sizes.width;
+  const std::int64_t pooled = 4 * width * width + 2 * width * m.sizes.inner + 8 * width + m.sizes.inner;
+  if (m.keye) (void)f.parameter("head.unused", {pooled}, true);
+  return f.layer_norm("post_layernorm", hidden, width);
 }
 
 inline Tensor features_of(Forward& f, const Model& m, std::int64_t images, std::int64_t patches) {
@@ -401,8 +378,9 @@ inline Tensor features_of(Forward& f, const Model& m, std::int64_t images, std::
     hidden = tower(f, m, images, patches);
   }
   if (m.paddle) {
-    const InModule inside(f, "projector", "PaddleOCRProjector");
-    const Tensor merged = side_by_side(f, f.layer_norm("pre_norm", hidden, width), squares, width);
+    const InModule inside(f, m.keye ? "mlp_AR" : "projector", m.keye ? "Projector" : "PaddleOCRProjector");
+    const Tensor merged = m.late_norm ? f.layer_norm("pre_norm", side_by_side(f, hidden, squares, width), wide)
+                                      : side_by_side(f, f.layer_norm("pre_norm", hidden, width), squares, width);
     const Tensor open = f.activation("act", f.linear("linear_1", merged, wide, wide), "gelu");
     return f.call("clone", {f.linear("linear_2", open, wide, m.width)});  // torch.cat of the images
   }
@@ -418,7 +396,8 @@ inline Tensor features_of(Forward& f, const Model& m, std::int64_t images, std::
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Pictures pictures = pictures_of(f);
   Model model = read(config);
-  ConfigFields* text = text_fields(config, model.paddle ? "paddleocr_vl_text" : "qwen3_5_text");
+  const std::string_view usual = model.keye ? "qwen3" : model.paddle ? "paddleocr_vl_text" : "qwen3_5_text";
+  ConfigFields* text = text_fields(config, usual);
   if (text == nullptr || !config.status()) return;
   if (model.paddle) text->ignore({"use_bias", "vision_start_token_id", "vision_end_token_id", "video_token_id"});
   model.width = text->size({"hidden_size"});
@@ -426,6 +405,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (patches == 0) return f.fail("reads no image whose sides are more than 200 to 1; give another `image`");
   tell_pictures(f, pictures, pictures.seen() * patches / (model.step() * model.step()));
   TextPart part = inner_text(model.paddle ? "PaddleOCRVLModel" : "MiniCPMV4_6Model", "TextModel");
+  if (model.keye) part = {.modules = {{"model", "Qwen3Model"}}};
   if (model.paddle) part.positions = TextPart::Positions::by_section;
   write_text(f, *text, head, part, pictures,
              [&](Forward& to) { return features_of(to, model, pictures.seen(), patches); });
@@ -455,7 +435,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "packed_siglip",
-                                               .model_types = names<"paddleocr_vl", "minicpmv4_6">,
+                                               .model_types = names<"paddleocr_vl", "minicpmv4_6", "Keye", "KeyeVL1_5">,
                                                .write = write,
                                                .classes = kClasses,
                                                .read_tree = read_tree,

@@ -1,13 +1,12 @@
-// Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5 and 3.6: images of any size, cut into patches of two frames each; all images
-// of a batch are one sequence of patches, and four patches make a token. Here each image is a row of its own, which
-// takes as much: attention goes image by image. The windows of Qwen2.5-VL's attention are not cut out: fused kernels
-// take as much memory with them as without.
-// Of Qwen2.5-Omni and Qwen3-Omni it is the thinker: the same with a tower for sound, which is held. LLaMA-Factory takes
-// it out of the model (2026-08, model/loader.py). ms-swift trains it within the whole class, which holds what makes
-// speech too unless ENABLE_AUDIO_OUTPUT is 0 (4, model/models/qwen.py: get_config()).
-// Source: transformers 4.57, models/qwen2_vl/modeling_qwen2_vl.py, qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen2_5_omni,
-// qwen3_omni_moe; 5.2, qwen3_5.
-// The bounds of pixels are those of the published checkpoints' preprocessor_config.json.
+// Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5 and 3.6, EXAONE 4.5: images of any size, cut into patches of two frames each;
+// all images of a batch are one sequence of patches, and four patches make a token. Here each image is a row of its
+// own, which takes as much: attention goes image by image. The windows of Qwen2.5-VL's attention are not cut out: fused
+// kernels take as much memory with them as without. Of Qwen2.5-Omni and Qwen3-Omni it is the thinker: the same with a
+// tower for sound, which is held. LLaMA-Factory takes it out of the model (2026-08, model/loader.py). ms-swift trains
+// it within the whole class, which holds what makes speech too unless ENABLE_AUDIO_OUTPUT is 0 (4,
+// model/models/qwen.py: get_config()). Source: transformers 4.57, models/qwen2_vl/modeling_qwen2_vl.py, qwen2_5_vl,
+// qwen3_vl, qwen3_vl_moe, qwen2_5_omni, qwen3_omni_moe; 5.2, qwen3_5; 5.16, exaone4_5/modular_exaone4_5.py. The bounds
+// of pixels are those of the published checkpoints' preprocessor_config.json.
 #pragma once
 
 #include <array>
@@ -30,12 +29,14 @@ struct Variant {
   bool third = false;          ///< Qwen3-VL's tower: learned positions, further mergers
   bool second = false;         ///< Qwen2-VL's tower: LayerNorm, two linear layers
   bool hears = false;          ///< a tower for sound is there; names are the thinker's
+  bool groups = false;         ///< queries of the tower share keys; words have plain positions
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
 };
 inline constexpr auto kVariants = std::to_array<Variant>(
     {{.model_type = "qwen2_vl", .prefix = "Qwen2VL", .text_type = "qwen2_vl_text", .second = true},
      {.model_type = "qwen2_5_vl", .prefix = "Qwen2_5_VL", .text_type = "qwen2_5_vl_text"},
+     {.model_type = "exaone4_5", .prefix = "Exaone4_5_", .text_type = "exaone4", .groups = true},
      {.model_type = "qwen3_vl", .prefix = "Qwen3VL", .text_type = "qwen3_vl_text", .third = true},
      {.model_type = "qwen3_vl_moe", .prefix = "Qwen3VLMoe", .text_type = "qwen3_vl_moe_text", .third = true},
      {.model_type = "qwen3_5", .prefix = "Qwen3_5", .text_type = "qwen3_5_text", .third = true},
@@ -111,6 +112,11 @@ inline void read_sizes(ConfigFields& config, Vision& v) {
     v.out = config.size_or({"out_hidden_size"}, 3584);
     s.inner = config.size_or({"intermediate_size"}, variant.third ? 4304 : 3420);
   }
+  s.kv_heads = variant.groups ? config.size_or({"num_key_value_heads"}, 8) : s.heads;
+  if (s.heads % s.kv_heads != 0) {
+    config.fail("does not divide the heads", "num_key_value_heads");
+    s.kv_heads = s.heads;
+  }
 }
 
 inline Vision read_vision(ConfigFields* config, const Variant& variant) {
@@ -185,12 +191,13 @@ inline Tensor attention(Forward& f, const Vision& v, Tensor input, const Rotary&
   const InModule inside(f, "attn", v.named("VisionAttention"));
   const std::int64_t width = v.sizes.width;
   const std::int64_t each = width / v.sizes.heads;
+  const std::int64_t keys = v.sizes.kv_heads * each;
   const bool apart = v.variant.hears && !v.variant.third;  // each with tables of its own
   std::vector<Tensor> parts;
   if (apart) {
     for (const std::string_view name : {"q", "k", "v"}) parts.push_back(f.linear(name, input, width, width));
   } else {
-    parts = f.split(f.linear("qkv", input, width, 3 * width), 2, {width, width, width});
+    parts = f.split(f.linear("qkv", input, width, width + 2 * keys), 2, {width, keys, keys});
   }
   const auto turned = [&](Tensor part) {
     const Tensor heads = split_heads(f, part, each);
@@ -200,7 +207,8 @@ inline Tensor attention(Forward& f, const Vision& v, Tensor input, const Rotary&
   };
   const Tensor query = turned(parts[0]);
   const Tensor key = turned(parts[1]);
-  const Tensor mixed = attend(f, {query, key, split_heads(f, parts[2], each)}, {.copies = false, .causal = false});
+  const Tensor mixed = attend(f, {query, key, split_heads(f, parts[2], each)},
+                              {.groups = v.sizes.heads / v.sizes.kv_heads, .copies = false, .causal = false});
   // torch.cat of what each image gives.
   return f.linear("proj", f.call("clone", {mixed}), width, width);
 }
@@ -391,7 +399,9 @@ inline void write(ConfigFields& whole, Head head, Forward& f) {
   std::vector<Tensor> deep;
   TextPart part = inner_text(vision.named("Model"), vision.named("TextModel"));
   if (variant.hears) part = {.modules = {{"model", vision.named("ThinkerTextModel")}}, .around = 0};
-  part.positions = variant.third ? TextPart::Positions::by_sample : TextPart::Positions::by_section;
+  if (!variant.groups) {
+    part.positions = variant.third ? TextPart::Positions::by_sample : TextPart::Positions::by_section;
+  }
   part.embed = [&](Tensor, Tensor embedded) {
     if (sound > 0) (void)f.parameter("audio_tower.unused", {sound}, true);
     if (speaking) hold_speech(whole, variant, f);

@@ -291,7 +291,8 @@ inline bool is_config(std::string_view json) {
   const auto names = [&](std::string_view field) { return json.find(field) != std::string_view::npos; };
   const bool layers = names("\"num_layers\"") || names("\"encoder_num_layers\"");
   const bool megatron = layers && names("\"hidden_size\"") && names("\"num_attention_heads\"");
-  return megatron || names("\"model_type\"") || names("\"_class_name\"");
+  const bool classed = names("\"architectures\"") && names("\"hidden_size\"");  // a class may tell the model type
+  return megatron || classed || names("\"model_type\"") || names("\"_class_name\"");
 }
 
 }  // namespace gpumem::summary

@@ -9,6 +9,7 @@
 #include "gpumem/architectures/ace_step.hpp"
 #include "gpumem/architectures/albert.hpp"
 #include "gpumem/architectures/autoencoder_kl.hpp"
+#include "gpumem/architectures/bailing.hpp"
 #include "gpumem/architectures/bamba.hpp"
 #include "gpumem/architectures/bart.hpp"
 #include "gpumem/architectures/bert.hpp"
@@ -28,9 +29,11 @@
 #include "gpumem/architectures/deepseek_vl.hpp"
 #include "gpumem/architectures/detection_nets.hpp"
 #include "gpumem/architectures/dino.hpp"
+#include "gpumem/architectures/dots_ocr.hpp"
 #include "gpumem/architectures/ernie_image.hpp"
 #include "gpumem/architectures/ernie_vl.hpp"
 #include "gpumem/architectures/esm.hpp"
+#include "gpumem/architectures/exaone.hpp"
 #include "gpumem/architectures/florence2.hpp"
 #include "gpumem/architectures/flux.hpp"
 #include "gpumem/architectures/flux2.hpp"
@@ -46,6 +49,7 @@
 #include "gpumem/architectures/hunyuan15_autoencoder.hpp"
 #include "gpumem/architectures/hunyuan_image.hpp"
 #include "gpumem/architectures/hunyuan_video15.hpp"
+#include "gpumem/architectures/hunyuan_vl.hpp"
 #include "gpumem/architectures/idefics.hpp"
 #include "gpumem/architectures/ideogram4.hpp"
 #include "gpumem/architectures/internvl.hpp"
@@ -61,9 +65,11 @@
 #include "gpumem/architectures/lumina2.hpp"
 #include "gpumem/architectures/mamba.hpp"
 #include "gpumem/architectures/megatron.hpp"
+#include "gpumem/architectures/minicpmv.hpp"
 #include "gpumem/architectures/minimax.hpp"
 #include "gpumem/architectures/mixtral.hpp"
 #include "gpumem/architectures/mochi_autoencoder.hpp"
+#include "gpumem/architectures/muse_glimmer.hpp"
 #include "gpumem/architectures/nemotron_h.hpp"
 #include "gpumem/architectures/olmo.hpp"
 #include "gpumem/architectures/ovis.hpp"
@@ -146,9 +152,11 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &diffllama::kArchitecture,
                                                          &dino::kArchitecture,
                                                          &distilbert::kArchitecture,
+                                                         &dots_ocr::kArchitecture,
                                                          &ernie_image::kArchitecture,
                                                          &ernie_vl::kArchitecture,
                                                          &esm::kArchitecture,
+                                                         &exaone::kArchitecture,
                                                          &falcon::kArchitecture,
                                                          &florence2::kArchitecture,
                                                          &flux::kArchitecture,
@@ -163,6 +171,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &gemma_vision::kArchitecture,
                                                          &glm::kArchitecture,
                                                          &glm4v::kArchitecture,
+                                                         &got_ocr::kArchitecture,
                                                          &gpt2::kArchitecture,
                                                          &gpt_bigcode::kArchitecture,
                                                          &gpt_neo::kArchitecture,
@@ -176,6 +185,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &hunyuan_image::kArchitecture,
                                                          &hunyuan_video::kArchitecture,
                                                          &hunyuan_video15::kArchitecture,
+                                                         &hunyuan_vl::kArchitecture,
                                                          &idefics2::kArchitecture,
                                                          &idefics3::kArchitecture,
                                                          &ideogram4::kArchitecture,
@@ -205,16 +215,21 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &megatron_t5::kArchitecture,
                                                          &mimo_v2::kArchitecture,
                                                          &minicpm::kArchitecture,
+                                                         &minicpmv::kArchitecture,
                                                          &minimax::kArchitecture,
                                                          &minimax_m3::kArchitecture,
+                                                         &minimax_m3_vl::kArchitecture,
                                                          &mixtral::kArchitecture,
                                                          &mllama::kArchitecture,
                                                          &mochi::kArchitecture,
                                                          &mochi_autoencoder::kArchitecture,
                                                          &modernbert::kArchitecture,
+                                                         &modernbert::kDecoderArchitecture,
                                                          &moonshine::kArchitecture,
                                                          &moonvit::kArchitecture,
                                                          &mpt::kArchitecture,
+                                                         &muse_glimmer::kArchitecture,
+                                                         &muse_glimmer::kTextArchitecture,
                                                          &nemotron::kArchitecture,
                                                          &nemotron_h::kArchitecture,
                                                          &olmo::kArchitecture,
@@ -247,6 +262,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &step3::kArchitecture,
                                                          &swin::kArchitecture,
                                                          &t5::kArchitecture,
+                                                         &telechat::kArchitecture,
                                                          &time_series::kArchitecture,
                                                          &unet::kArchitecture,
                                                          &unet_2d::kArchitecture,
@@ -278,10 +294,11 @@ namespace architecture_list_detail {
 /// code of the model's own from before that are left out. Marian, Pegasus, PLBart and Blenderbot are as they are since
 /// then: before, their attention was written out. Source: huggingface/transformers, notes of the releases 4.49 to 5.6,
 /// and its main of 5.16.
-inline constexpr std::array<std::string_view, 16> kSince4_49 = {
-    "helium", "granitemoeshared", "qwen2_5_vl", "zamba2",    "smolvlm", "gemma3_text", "gemma3",          "mistral3",
-    "llama4", "llama4_text",      "qwen3",      "qwen3_moe", "glm4",    "deepseek_v3", "phi4_multimodal", "aya_vision"};
-inline constexpr std::array<std::string_view, 28> kSince4_52 = {"granitemoehybrid",
+inline constexpr std::array<std::string_view, 17> kSince4_49 = {
+    "helium", "granitemoeshared", "qwen2_5_vl",      "zamba2",      "smolvlm", "gemma3_text",
+    "gemma3", "mistral3",         "llama4",          "llama4_text", "qwen3",   "qwen3_moe",
+    "glm4",   "deepseek_v3",      "phi4_multimodal", "aya_vision",  "got_ocr2"};
+inline constexpr std::array<std::string_view, 29> kSince4_52 = {"granitemoehybrid",
                                                                 "bitnet",
                                                                 "glm4v",
                                                                 "internvl",
@@ -308,12 +325,13 @@ inline constexpr std::array<std::string_view, 28> kSince4_52 = {"granitemoehybri
                                                                 "blenderbot-small",
                                                                 "cohere2_vision",
                                                                 "deepseek_vl",
-                                                                "csm"};
+                                                                "csm",
+                                                                "modernbert-decoder"};
 inline constexpr std::array<std::string_view, 16> kSince4_56 = {
     "seed_oss",     "apertus",    "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
     "qwen3_vl_moe", "glm4v_moe",  "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker",
     "ministral",    "vaultgemma", "flex_olmo",        "ovis2"};
-inline constexpr std::array<std::string_view, 49> kSince5_0 = {"qwen3_5",
+inline constexpr std::array<std::string_view, 57> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",
                                                                "qwen3_5_moe_text",
@@ -361,7 +379,15 @@ inline constexpr std::array<std::string_view, 49> kSince5_0 = {"qwen3_5",
                                                                "deepseek_ocr2",
                                                                "deepseek_ocr2_text",
                                                                "ernie4_5_vl_moe",
-                                                               "ernie4_5_moe_vl"};
+                                                               "ernie4_5_moe_vl",
+                                                               "jais2",
+                                                               "exaone4_5",
+                                                               "qianfan_ocr",
+                                                               "hunyuan_vl",
+                                                               "muse_glimmer",
+                                                               "muse_glimmer_text",
+                                                               "minimax_m3_vl",
+                                                               "granitemoe_swa"};
 
 }  // namespace architecture_list_detail
 

@@ -57,12 +57,13 @@ GPUMEM_INLINE bool is_megatron(const ConfigFields& config) {
 GPUMEM_INLINE std::optional<KnownTree> known_class(std::string_view class_name);
 
 /// The model type of the class in "architectures", where it is a language model of a nearer kind than model_type says
-/// ("glm" and Glm4MoeForCausalLM, "gemma3" and Gemma3ForCausalLM). Empty: model_type counts.
+/// ("glm" and Glm4MoeForCausalLM, "gemma3" and Gemma3ForCausalLM), or where there is no model_type. Empty: model_type
+/// counts.
 GPUMEM_INLINE std::string_view type_of_class(ConfigFields& config, std::string_view type) {
   const std::string_view first = config.class_name();
   if (!first.ends_with("ForCausalLM") || config.has("text_config")) return {};
   const std::optional<KnownTree> known = known_class(first);
-  if (!known || type.empty() || known->row->model_type == type) return {};
+  if (!known || known->row->model_type == type) return {};
   return known->row->model_type.starts_with(type) ? known->row->model_type : std::string_view();
 }
 
@@ -140,7 +141,8 @@ GPUMEM_INLINE void doubt_fields(ConfigFields& config, const Choice& choice, mode
     builder.doubt({About::model_type, "the model type " + core::quoted(choice.type) +
                                           " is not known: it is taken for a Llama of these sizes"});
   }
-  if (const core::JsonValue* quantized = config.find_within("quantization_config")) {
+  const core::JsonValue* const older = config.find("compression_config");  // of compressed-tensors before 0.6
+  if (const core::JsonValue* quantized = older == nullptr ? config.find_within("quantization_config") : older) {
     std::string method;
     if (quantized->is(Kind::object)) {
       for (const core::JsonValue& field : quantized->items()) {
