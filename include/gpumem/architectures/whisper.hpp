@@ -151,10 +151,10 @@ inline constexpr Architecture kArchitecture = {
 
 }  // namespace whisper
 
-// Language models that hear: Voxtral (a Llama or Mistral) and Qwen2-Audio (a Qwen2), each with Whisper's encoder as its
-// tower. A processor pads each sound to 30 seconds, or cuts it into pieces of 30 seconds, which is what the tower
-// takes; a job's `images` says how many a sample has. Source: transformers 5.16, models/voxtral/modeling_voxtral.py,
-// qwen2_audio/modeling_qwen2_audio.py.
+// Language models that hear: Voxtral (a Llama or Mistral), Qwen2-Audio and Audio Flamingo 3 (a Qwen2), each with
+// Whisper's encoder as its tower. A processor pads each sound to 30 seconds, or cuts it into pieces of 30 seconds,
+// which is what the tower takes; a job's `images` says how many a sample has. Source: transformers 5.16,
+// models/voxtral/modeling_voxtral.py, qwen2_audio/modeling_qwen2_audio.py, audioflamingo3/modular_audioflamingo3.py.
 
 namespace sound_language {
 
@@ -164,12 +164,17 @@ inline constexpr std::int64_t kJoined = 4;
 struct Model {
   whisper::Model tower;
   bool voxtral = false;
+  bool flamingo = false;  ///< Qwen2-Audio's tower, and two linear layers
+  bool bias = true;       ///< of them
   std::string_view activation = "gelu";
   std::int64_t width = 1;  ///< of the text model
 
   [[nodiscard]] std::int64_t tokens() const { return voxtral ? tower.frames / kJoined : tower.frames / 2; }
   [[nodiscard]] std::string_view named(std::string_view of_voxtral, std::string_view of_qwen) const {
     return voxtral ? of_voxtral : of_qwen;
+  }
+  [[nodiscard]] std::string called(std::string_view part) const {
+    return std::string(flamingo ? "AudioFlamingo3" : named("Voxtral", "Qwen2Audio")).append(part);
   }
 };
 
@@ -200,6 +205,8 @@ inline constexpr std::string_view kVoxtralText =
 inline Model read(ConfigFields& config) {
   Model model;
   model.voxtral = config.text({"model_type"}, "voxtral") == "voxtral";
+  model.flamingo = config.text({"model_type"}, "voxtral") == "audioflamingo3";
+  model.bias = config.flag("projector_bias", true);
   // The classes have parts of their own where the config has none.
   if (!config.has("audio_config")) config.replace(R"({"audio_config": {}})");
   if (!config.has("text_config")) config.replace(R"({"text_config": {}})");
@@ -214,13 +221,14 @@ inline Model read(ConfigFields& config) {
 }
 
 inline Tensor features_of(Forward& f, const Model& m, std::int64_t sounds) {
-  const Tensor heard = whisper::encoder(f, m.tower,
-                                        {.name = "audio_tower",
-                                         .class_name = m.named("VoxtralEncoder", "Qwen2AudioEncoder"),
-                                         .sounds = sounds,
-                                         .pools = !m.voxtral});
-  const InModule inside(f, "multi_modal_projector",
-                        m.named("VoxtralMultiModalProjector", "Qwen2AudioMultiModalProjector"));
+  const Tensor heard = whisper::encoder(
+      f, m.tower, {.name = "audio_tower", .class_name = m.called("Encoder"), .sounds = sounds, .pools = !m.voxtral});
+  const InModule inside(f, "multi_modal_projector", m.called("MultiModalProjector"));
+  if (m.flamingo) {
+    const Linear linear = {.bias = m.bias};
+    const Tensor open = f.activation("act", f.linear("linear_1", heard, m.tower.width, m.width, linear), m.activation);
+    return f.call("clone", {f.linear("linear_2", open, m.width, m.width, linear)});  // without padding
+  }
   if (!m.voxtral) return f.call("clone", {f.linear("linear", heard, m.tower.width, m.width)});  // without padding
   const std::int64_t wide = m.tower.encoder.inner;
   const Tensor joined = f.unflatten(f.flatten(heard, 1, 2), 1, {-1, wide});
@@ -244,7 +252,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   model.width = text->size({"hidden_size"});
   if (sounds.frames > 0) return f.fail("reads no videos; leave `frames` out");
   tell_sounds(f, model, sounds.count, f.images().count.has_value());
-  const TextPart part = inner_text(model.named("VoxtralModel", "Qwen2AudioModel"), "TextModel");
+  const TextPart part = inner_text(model.called("Model"), "TextModel");
   write_text(f, *text, head, part, sounds, [&](Forward& to) { return features_of(to, model, sounds.seen()); });
 }
 
@@ -270,7 +278,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "sound_language",
-                                               .model_types = names<"voxtral", "qwen2_audio">,
+                                               .model_types = names<"voxtral", "qwen2_audio", "audioflamingo3">,
                                                .write = write,
                                                .classes = kClasses,
                                                .read_tree = read_tree,

@@ -110,7 +110,7 @@ TEST(NewestModels, LanguageModelsHearSoundsOfThirtySeconds) {
   constexpr std::string_view kText = R"("text_config": {"hidden_size": 64, "intermediate_size": 96,
       "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 100},
       "audio_config": {"hidden_size": 32, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}})";
-  for (const std::string_view type : {"voxtral", "qwen2_audio"}) {
+  for (const std::string_view type : {"voxtral", "qwen2_audio", "audioflamingo3"}) {
     const std::string config = R"({"model_type": ")" + std::string(type) + R"(", )" + std::string(kText);
     const auto with = [&](std::int64_t sounds) {
       model::Images images;

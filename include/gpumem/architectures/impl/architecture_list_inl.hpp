@@ -69,6 +69,7 @@
 #include "gpumem/architectures/minimax.hpp"
 #include "gpumem/architectures/mixtral.hpp"
 #include "gpumem/architectures/mochi_autoencoder.hpp"
+#include "gpumem/architectures/molmo2.hpp"
 #include "gpumem/architectures/muse_glimmer.hpp"
 #include "gpumem/architectures/nemotron_h.hpp"
 #include "gpumem/architectures/olmo.hpp"
@@ -225,6 +226,8 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &mochi_autoencoder::kArchitecture,
                                                          &modernbert::kArchitecture,
                                                          &modernbert::kDecoderArchitecture,
+                                                         &molmo2::kArchitecture,
+                                                         &molmo2::kTextArchitecture,
                                                          &moonshine::kArchitecture,
                                                          &moonvit::kArchitecture,
                                                          &mpt::kArchitecture,
@@ -331,7 +334,7 @@ inline constexpr std::array<std::string_view, 16> kSince4_56 = {
     "seed_oss",     "apertus",    "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
     "qwen3_vl_moe", "glm4v_moe",  "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker",
     "ministral",    "vaultgemma", "flex_olmo",        "ovis2"};
-inline constexpr std::array<std::string_view, 57> kSince5_0 = {"qwen3_5",
+inline constexpr std::array<std::string_view, 58> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",
                                                                "qwen3_5_moe_text",
@@ -387,7 +390,8 @@ inline constexpr std::array<std::string_view, 57> kSince5_0 = {"qwen3_5",
                                                                "muse_glimmer",
                                                                "muse_glimmer_text",
                                                                "minimax_m3_vl",
-                                                               "granitemoe_swa"};
+                                                               "granitemoe_swa",
+                                                               "audioflamingo3"};
 
 }  // namespace architecture_list_detail
 

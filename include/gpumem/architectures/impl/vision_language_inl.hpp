@@ -99,6 +99,7 @@ inline constexpr auto kTextTypes = std::to_array<TextType>({
     {"hunyuan_vl_text", "hunyuan_v1_dense",
      R"({"vocab_size": 290943, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
          "num_attention_heads": 32, "tie_word_embeddings": true})"},
+    {"molmo2_text", "", R"({"tie_word_embeddings": false})"},
     {"muse_glimmer_text", "",
      R"({"vocab_size": 202048, "hidden_size": 6656, "intermediate_size": 19968, "num_hidden_layers": 52,
          "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128, "tie_word_embeddings": false})"},
