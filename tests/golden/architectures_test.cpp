@@ -89,6 +89,8 @@ constexpr Known kKnown[] = {
     // A little less in bfloat16, most where blocks run again. This is not explained.
     {"ernie4_5_vl_moe", kTolerance, 0.013},
     {"ovis2", 0.007, 0.01},
+    // A little more where blocks run again. This is not explained.
+    {"dots_ocr", 0.02, 0.01},
     // Less under autocast. This is not explained.
     {"csm", 0.045, 0.008},
     {"paddleocr_vl", 0.033, 0.025},

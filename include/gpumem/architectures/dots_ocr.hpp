@@ -109,7 +109,10 @@ inline Tensor attention(Forward& f, const Model& m, Tensor input, const Rotary& 
   }
   const auto turned = [&](Tensor part) {
     const Tensor heads = split_heads(f, part, each);
-    return f.as_type_of(rotate(f, f.to(heads, "float32"), rotary, each), heads);
+    // dots.ocr makes tables in float32 for each of them.
+    const auto table = [&](Tensor of) { return f.to(f.call("clone", {of}), "float32"); };
+    const Rotary own = m.ovis ? rotary : Rotary{table(rotary.cosines), table(rotary.sines), each, false};
+    return f.as_type_of(rotate(f, f.to(heads, "float32"), own, each), heads);
   };
   const Tensor query = turned(parts[0]);
   const Tensor key = turned(parts[1]);
@@ -148,7 +151,12 @@ inline Tensor patches_in(Forward& f, const Model& m, std::int64_t images, std::i
   }
   const InModule outer(f, "patch_embed", "DotsViTPreprocessor");
   const InModule inside(f, "patchifier", "DotsPatchEmbed");
-  return f.rms_norm("norm", rows(cut_patches(f, "proj", pixels, cut)), m.sizes.width, "RMSNorm");
+  // Under autocast a weight in float32 makes float32 of what the convolution leaves.
+  const Tensor embedded = rows(cut_patches(f, "proj", pixels, cut));
+  const InModule norm(f, "norm", "RMSNorm");
+  const Tensor normed = f.layer("normed", {}, "rms_norm", {f.to(embedded, "float32")},
+                                {{"normalized_shape", m.sizes.width}, {"elementwise_affine", false}});
+  return f.multiply(f.as_type_of(normed, embedded), f.parameter("weight", {m.sizes.width}));
 }
 
 /// [N images, patches / 4, 4 width]: four patches side by side.

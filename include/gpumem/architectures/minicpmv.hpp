@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -111,13 +112,15 @@ inline Model read(ConfigFields& config) {
 struct Plan {
   std::int64_t slices = 1;
   std::int64_t patches = 1;
+  bool pads = false;  ///< slices and the whole picture have not as many patches, so that attention has a mask
 };
 inline Plan plan_of(const Model& m, const Pictures& pictures) {
   // A video's frames are not cut, as the published examples have it.
   const SlicedPicture made = sliced_picture(pictures.size, m.tower.patch, pictures.frames > 0 ? 1 : m.most_slices);
   const auto patches = [&](const PictureSize& of) { return of.width / m.tower.patch * (of.height / m.tower.patch); };
-  return {pictures.seen() * (1 + made.slices),
-          std::max(patches(made.whole), made.slices > 0 ? patches(made.slice) : 0)};
+  const std::int64_t whole = patches(made.whole);
+  const std::int64_t slice = made.slices > 0 ? patches(made.slice) : whole;
+  return {pictures.seen() * (1 + made.slices), std::max(whole, slice), whole != slice};
 }
 
 /// softmax(q k) v with scores in the model's type and the softmax in float32, of [N, heads, .., d].
@@ -129,7 +132,7 @@ inline Tensor written_out(Forward& f, const Heads& heads, std::optional<Tensor> 
   return merge_heads(f, f.call("matmul", {kept, heads.value}));
 }
 
-inline Tensor attention(Forward& f, const Model& m, Tensor input, Tensor mask) {
+inline Tensor attention(Forward& f, const Model& m, Tensor input, std::optional<Tensor> mask) {
   const InModule inside(f, "self_attn", "SiglipAttention");
   const std::int64_t width = m.tower.sizes.width;
   const auto heads = [&](std::string_view name) {
@@ -147,7 +150,6 @@ inline Tensor tower(Forward& f, const Model& m, const Plan& plan) {
   const DecoderSizes& s = m.tower.sizes;
   const Tensor pixels =
       f.rows_input("pixel_values", plan.slices, {m.tower.channels, m.tower.patch, plan.patches * m.tower.patch});
-  const Tensor shown = f.rows_input("patch_attention_mask", plan.slices, {1, 1, plan.patches});
   Tensor hidden = 0;
   {
     const InModule embeddings(f, "embeddings", "SiglipVisionEmbeddings");
@@ -156,9 +158,12 @@ inline Tensor tower(Forward& f, const Model& m, const Plan& plan) {
     const Tensor places = f.rows_input("patch_places", plan.slices, {plan.patches});
     hidden = f.add(hidden, f.embedding("position_embedding", places, m.tower.patches(), s.width));
   }
-  // The mask of all patches by all, in the type of the hidden states.
-  const Tensor row = f.as_type_of(shown, hidden);
-  const Tensor mask = f.add(row, f.permute(row, {0, 1, 3, 2}));
+  std::optional<Tensor> mask;
+  if (plan.pads) {  // of all patches by all, in the type of the hidden states
+    const Tensor shown = f.rows_input("patch_attention_mask", plan.slices, {1, 1, plan.patches});
+    const Tensor row = f.as_type_of(shown, hidden);
+    mask = f.add(row, f.permute(row, {0, 1, 3, 2}));
+  }
   {
     const InModule encoder(f, "encoder", "SiglipEncoder");
     hidden = stack(f, "layers", "SiglipEncoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t) {
@@ -178,7 +183,7 @@ inline Tensor resampled(Forward& f, const Model& m, const Plan& plan, Tensor hid
   const Tensor read = f.linear("kv_proj", hidden, m.tower.sizes.width, width, {.bias = false});
   const Tensor context = f.layer_norm("ln_kv", read, width);
   const Tensor asking = f.layer_norm("ln_q", query, width);
-  const Tensor places = f.as_type_of(f.rows_input("pos_embed", plan.slices, {plan.patches, width}), context);
+  const Tensor places = f.call("clone", {f.call("detached", {context})});  // padded to the longest slice
   const std::vector<core::Dim> each = {core::Dim::batch(plan.slices), core::Dim::fixed(-1), core::Dim::fixed(-1)};
   Tensor mixed = 0;
   {
@@ -189,8 +194,10 @@ inline Tensor resampled(Forward& f, const Model& m, const Plan& plan, Tensor hid
     };
     const Tensor queries = heads("in_proj_query", repeated);
     const Tensor keys = heads("in_proj_key", f.add(context, places));
-    mixed =
-        f.linear("out_proj", written_out(f, {queries, keys, heads("in_proj_value", context)}, {}, 0.0), width, width);
+    const Tensor values = heads("in_proj_value", context);
+    const Tensor scores = f.call("matmul", {f.scale(queries), f.permute(keys, {0, 1, 3, 2})});
+    const Tensor read_by = merge_heads(f, f.call("matmul", {f.call("softmax", {scores}), values}));
+    mixed = f.linear("out_proj", read_by, width, width);
   }
   const Tensor normed = f.layer_norm("ln_post", mixed, width);
   return f.call("linear_function", {normed, f.permute(f.parameter("proj", {width, width}), {1, 0})});
@@ -226,7 +233,11 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "minicpmv", .model_types = names<"minicpmv", "minicpmo">, .write = write, .holds_text_model = true};
+    .name = "minicpmv",
+    .model_types = names<"minicpmv", "minicpmo">,
+    .write = write,
+    .holds_text_model = true,
+    .blocks = names<"SiglipEncoderLayer", "LlamaDecoderLayer", "Qwen2DecoderLayer", "Qwen3DecoderLayer">};
 
 }  // namespace minicpmv
 

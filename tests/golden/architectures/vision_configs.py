@@ -70,6 +70,36 @@ VISION: dict[str, dict[str, Any]] = {
             "hidden_stride": 2,
         },
     },
+    "minicpmv": {
+        "model_type": "minicpmv",
+        "architectures": ["MiniCPMV"],
+        "transformers_version": "4.56",
+        **DECODER,
+        "num_key_value_heads": 2,
+        "version": 2.6,
+        "query_num": 64,
+        "vision_config": {
+            "hidden_size": 64,
+            "intermediate_size": 256,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "image_size": 980,
+            "patch_size": 14,
+        },
+    },
+    "dots_ocr": {
+        "model_type": "dots_ocr",
+        "architectures": ["DotsOCRForCausalLM"],
+        "transformers_version": "4.56",
+        **DECODER,
+        "num_key_value_heads": 2,
+        "vision_config": {
+            "embed_dim": 128,
+            "intermediate_size": 352,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+        },
+    },
     "csm": {
         "model_type": "csm",
         "architectures": ["CsmForConditionalGeneration"],
@@ -112,6 +142,8 @@ SIZES_WITH_IMAGES = {
     "ernie4_5_vl_moe": ((2, 1200), (3, 1100)),
     "florence2": ((2, 800), (3, 700)),
     "ovis2": ((2, 2048), (3, 1900)),
+    "minicpmv": ((2, 1024), (3, 900)),
+    "dots_ocr": ((2, 1200), (3, 1100)),
 }
 
 #: Rows and their sizes that the processors make of it.
@@ -119,4 +151,6 @@ PIXELS = {
     "ernie4_5_vl_moe": (4 * 37 * 27, 3 * 14 * 14),
     "florence2": (1, 3, 768, 768),
     "ovis2": (7, 3, 448, 448),
+    "minicpmv": (5, 3, 14, 37 * 28 * 14),
+    "dots_ocr": (54 * 74, 3, 14, 14),
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from . import bloom, csm, decoders, diffusion, encoder_decoders, encoders, ernie_vl, experts, gemma, gemma4, granitemoe, hybrids, latest_decoders, latest_encoders, lightning, llama, more_decoders, towers, vision_language, xlnet
+from . import bloom, csm, decoders, diffusion, encoder_decoders, encoders, ernie_vl, experts, gemma, gemma4, granitemoe, hybrids, latest_decoders, latest_encoders, lightning, llama, more_decoders, publishers, towers, vision_language, xlnet
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **llama.BUILDERS,
@@ -29,6 +29,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **xlnet.BUILDERS,
     **towers.BUILDERS,
     **vision_language.BUILDERS,
+    **publishers.BUILDERS,
     **encoder_decoders.BUILDERS,
     **diffusion.BUILDERS,
 }
