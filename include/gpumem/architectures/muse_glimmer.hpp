@@ -24,8 +24,8 @@ namespace gpumem::architectures {
 /// A tower's block: two norms, projections of their own, rotary positions in the type of the hidden states, two linear
 /// layers.
 struct TurnedBlock {
-  DecoderSizes sizes;
-  std::string_view prefix;  ///< of its class names
+  DecoderSizes sizes = {};
+  std::string_view prefix = {};  ///< of its class names
   std::array<std::string_view, 2> norms = {"layer_norm1", "layer_norm2"};
   std::string_view attention = "self_attn";
   std::string_view output = "out_proj";

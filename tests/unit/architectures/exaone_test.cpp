@@ -61,7 +61,7 @@ TEST(PublishersDecoders, AClassTellsTheTypeWhereTheConfigHasNone) {
   ASSERT_TRUE(succeeds(graph));
   EXPECT_EQ(graph->parameters(), parameters(R"("model_type": "qwen3", "head_dim": 16)"));
   EXPECT_TRUE(fails(decoder(R"("architectures": ["NobodysForCausalLM"], )" + std::string(kSmall)),
-                    ErrorCode::missing_information));
+                    ErrorCode::missing_information, 0, "which is not known"));
 }
 
 TEST(PublishersDecoders, QuantisedByItsOldNameIsQuantised) {

@@ -7,6 +7,7 @@
 #include "gpumem/architectures/hunyuan_vl.hpp"
 #include "gpumem/architectures/minicpmv.hpp"
 #include "gpumem/architectures/muse_glimmer.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::architectures {
@@ -48,11 +49,13 @@ std::int64_t held(const model::ModelGraph& graph) {
   return estimate && estimate->allocated ? estimate->allocated->count() : 0;
 }
 
-std::string minicpmv(std::string_view more = "", std::string_view type = "minicpmv") {
+std::string minicpmv(std::string_view more = "", std::string_view type = "minicpmv", std::string_view version = "2.6") {
   return "{\"model_type\": \"" + std::string(type) + "\", \"architectures\": [\"MiniCPMV\"], " + std::string(kText) +
-         R"(, "version": 2.6, "vision_config": {)" + std::string(kTower) + R"(, "image_size": 980, "patch_size": 14})" +
-         std::string(more) + "}";
+         R"(, "version": )" + std::string(version) + R"(, "vision_config": {)" + std::string(kTower) +
+         R"(, "image_size": 980, "patch_size": 14})" + std::string(more) + "}";
 }
+
+std::string minicpmv_of(std::string_view version) { return minicpmv("", "minicpmv", version); }
 
 TEST(MiniCpmV, CutsAPictureIntoSlicesThatAreAllPadded) {
   EXPECT_EQ(tokens(minicpmv(), 448, 448), ": 66 of its tokens") << "the whole: 64 queries and two marks";
@@ -69,14 +72,13 @@ TEST(MiniCpmV, HasTheTextModelOfItsVersion) {
     EXPECT_TRUE(has(*graph, path)) << path;
   }
   // Qwen3 norms its heads, 64 wide here, where Qwen2 has biases: 256 of queries and 128 each of keys and values.
-  const auto third = seen(minicpmv(R"(, "version": "4.5")"));
+  const auto third = seen(minicpmv(R"(, "head_dim": 64)", "minicpmv", "\"4.5\""));
   ASSERT_TRUE(succeeds(third));
   EXPECT_EQ(third->parameters(), graph->parameters() + 2 * (2 * 64 - 512));
-  const auto llama = seen(minicpmv(R"(, "version": 4)"));
+  const auto llama = seen(minicpmv_of("4"));
   ASSERT_TRUE(succeeds(llama));
   EXPECT_EQ(llama->parameters(), graph->parameters() - 2 * 512);
-  EXPECT_TRUE(
-      fails(seen(minicpmv(R"(, "version": 2.0)")), ErrorCode::malformed_input, 0, "is none of 2.5, 2.6, 4.0 and 4.5"));
+  EXPECT_TRUE(fails(seen(minicpmv_of("2.0")), ErrorCode::malformed_input, 0, "is none of 2.5, 2.6, 4.0 and 4.5"));
 }
 
 TEST(MiniCpmV, ItsFirstEditionDropsTheTowersLastLayer) {
@@ -186,7 +188,7 @@ TEST(MuseGlimmer, KeepsThePicturesShape) {
 
 TEST(MuseGlimmer, IsItsTextModelWithATower) {
   const std::string fields = std::string(kText) + R"(, "head_dim": 64, "tie_word_embeddings": false)";
-  const auto text = seen(R"({"model_type": "muse_glimmer_text", )" + fields + "}");
+  const auto text = read_config(R"({"model_type": "muse_glimmer_text", )" + fields + "}", ops::vocabulary());
   const auto whole = seen(R"({"model_type": "muse_glimmer", "out_hidden_size": 256, "projector_hidden_size": 48,
       "text_config": {"model_type": "muse_glimmer_text", )" +
                           fields + R"(}, "vision_config": {)" + std::string(kTower) + "}}");
@@ -203,12 +205,45 @@ TEST(MuseGlimmer, IsItsTextModelWithATower) {
 }
 
 TEST(MuseGlimmer, TurnsAllLayersButEveryFourthFromTheLast) {
-  const auto parsed = core::parse_json(R"({"model_type": "muse_glimmer_text", "num_hidden_layers": 6, "hidden_size": 64,
-      "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 100})",
-                                       kConfigLimits);
+  const auto parsed = core::JsonDocument::parse(R"({"model_type": "muse_glimmer_text", "num_hidden_layers": 6,
+      "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 100})");
   ASSERT_TRUE(succeeds(parsed));
   ConfigFields fields(parsed->root());
   EXPECT_EQ(muse_glimmer::read(fields).turns, (std::vector<bool>{true, false, true, true, true, false}));
+}
+
+std::string molmo(std::string_view text = "", std::string_view adapter = "") {
+  return R"({"model_type": "molmo2", "architectures": ["Molmo2ForConditionalGeneration"], "text_config": {
+      "model_type": "molmo2_text", "head_dim": 64, "additional_vocab_size": 8, "qk_norm_type": "qwen3", )" +
+         std::string(kText) + std::string(text) + R"(}, "vit_config": {"hidden_size": 64, "intermediate_size": 96,
+      "num_hidden_layers": 6, "num_attention_heads": 2}, "adapter_config": {"hidden_size": 64, "intermediate_size": 48,
+      "num_attention_heads": 2, "vit_layers": [-2, -4])" +
+         std::string(adapter) + "}}";
+}
+
+TEST(Molmo2, PoolsSquaresOfOverlappingCrops) {
+  EXPECT_EQ(tokens(molmo(), 378, 378), ": 424 of its tokens") << "one crop, and the whole: 2 x (14 x 15) and its marks";
+  EXPECT_EQ(tokens(molmo(), 1024, 768), ": 996 of its tokens") << "2 x 3 crops: 23 rows of 33 and their ends";
+}
+
+TEST(Molmo2, BuildsTheLayersThatAreRead) {
+  const auto graph = seen(molmo());
+  ASSERT_TRUE(succeeds(graph));
+  const auto path = [](int layer) {
+    return "model.vision_backbone.image_vit.transformer.resblocks." + std::to_string(layer) + ".attention.wq";
+  };
+  EXPECT_TRUE(has(*graph, path(4)));
+  EXPECT_FALSE(has(*graph, path(5))) << "nothing reads it";
+  EXPECT_TRUE(has(*graph, "model.transformer.blocks.1.self_attn.att_proj"));
+  constexpr std::int64_t kBlock = 4 * (64 * 64 + 64) + 2 * 64 * 96 + 64 + 96 + 4 * 64;
+  constexpr std::int64_t kTowers = 5 * kBlock + 3 * 14 * 14 * 64 + 64 + 729 * 64;
+  constexpr std::int64_t kPool = 3 * (128 * 64 + 64) + 64 * 64 + 64 + 2 * 64 * 48 + 48 * 256;
+  constexpr std::int64_t kLayer = 2 * 256 * 256 + 2 * 256 * 128 + 2 * 64 + 3 * 256 * 384 + 2 * 256;
+  EXPECT_EQ(graph->parameters(), kTowers + kPool + 1008 * 256 + 1000 * 256 + 2 * kLayer + 256);
+  EXPECT_TRUE(fails(seen(R"({"model_type": "molmo2", "vit_config": {"image_num_pos": 100}, "text_config": {
+      "model_type": "molmo2_text", )" +
+                         std::string(kText) + "}}"),
+                    ErrorCode::malformed_input, 0, "is not as many as an image has patches"));
 }
 
 }  // namespace

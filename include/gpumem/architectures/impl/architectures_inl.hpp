@@ -56,15 +56,13 @@ GPUMEM_INLINE bool is_megatron(const ConfigFields& config) {
 
 GPUMEM_INLINE std::optional<KnownTree> known_class(std::string_view class_name);
 
-/// The model type of the class in "architectures", where it is a language model of a nearer kind than model_type says
-/// ("glm" and Glm4MoeForCausalLM, "gemma3" and Gemma3ForCausalLM), or where there is no model_type. Empty: model_type
-/// counts.
+/// The model type of the class in "architectures", where there is no model_type, or a language model's class says
+/// more ("glm" and Glm4MoeForCausalLM, "gemma3" and Gemma3ForCausalLM). Empty: model_type counts.
 GPUMEM_INLINE std::string_view type_of_class(ConfigFields& config, std::string_view type) {
   const std::string_view first = config.class_name();
   if (!first.ends_with("ForCausalLM") || config.has("text_config")) return {};
   const std::optional<KnownTree> known = known_class(first);
-  if (!known || known->row->model_type == type) return {};
-  return known->row->model_type.starts_with(type) ? known->row->model_type : std::string_view();
+  return known && known->row->model_type.starts_with(type) ? known->row->model_type : std::string_view();
 }
 
 /// Who answers for a config.
