@@ -1,5 +1,5 @@
-"""MiniCPM-V 2.6 and dots.ocr as their publishers' own code calls them, with Qwen2 as the text model. The samples hold one
-image of 1024 x 768 pixels."""
+"""MiniCPM-V 2.6 and dots.ocr as their publishers' own code calls them, with Qwen2 as the text model. The samples hold
+one image of 1024 x 768 pixels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from .ernie_vl import attention, latest_loss
+from .ernie_vl import latest_loss
 from .layers import Cache, Config, Outputs, RMSNorm, rotate_half
 from .vision_language import QwenLayer
 
@@ -70,7 +70,8 @@ class Resampler(nn.Module):
         self.heads = width // 128
         self.query = nn.Parameter(torch.zeros(queries, width))
         self.kv_proj = nn.Linear(read, width, bias=False)
-        self.in_proj_weight, self.in_proj_bias = nn.Parameter(torch.zeros(3 * width, width)), nn.Parameter(torch.zeros(3 * width))
+        self.in_proj_weight = nn.Parameter(torch.zeros(3 * width, width))
+        self.in_proj_bias = nn.Parameter(torch.zeros(3 * width))
         self.out_proj = nn.Linear(width, width)
         self.ln_q, self.ln_kv, self.ln_post = nn.LayerNorm(width), nn.LayerNorm(width), nn.LayerNorm(width)
         self.proj = nn.Parameter(torch.zeros(width, width))
