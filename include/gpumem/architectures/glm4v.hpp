@@ -5,13 +5,17 @@
 // models/glm4v_moe/modular_glm4v_moe.py; 5.16, models/glm46v, models/glm_ocr/modular_glm_ocr.py.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/image_tokens.hpp"
+#include "gpumem/architectures/image_towers.hpp"
 #include "gpumem/architectures/vision_language.hpp"
 
 namespace gpumem::architectures {
@@ -234,5 +238,218 @@ inline constexpr Architecture kArchitecture = {.name = "glm4v",
                                                .holds_text_model = true};
 
 }  // namespace glm4v
+
+// Models that read documents: HunyuanOCR and GOT-OCR 2.
+//
+// HunyuanOCR: SigLIP's blocks on images of any size, all of a batch one sequence of patches; here a row of its own
+// each, which takes as much, as attention goes image by image. A convolution makes one token of four patches, another
+// one widens them, and a learned token ends each row; and Hunyuan's dense model. Source: transformers 5.16,
+// models/hunyuan_vl/modular_hunyuan_vl.py.
+
+namespace hunyuan_vl {
+
+struct Model {
+  DecoderSizes sizes;           ///< of the tower
+  std::int64_t longest = 2048;  ///< side of the images that the table of positions is for
+  std::int64_t shortest = 512;
+  std::int64_t channels = 3;
+  std::int64_t patch = 16;
+  std::int64_t merge = 2;
+  std::int64_t width = 1;  ///< of the text model
+};
+
+inline Model read(ConfigFields& whole) {
+  Model m;
+  ConfigFields* config = vision_fields(whole);
+  if (config == nullptr) return m;
+  m.sizes = encoder_sizes(*config, {.width = 1152, .inner = 4304, .layers = 27, .heads = 16, .activation = "gelu"});
+  m.longest = config->size_or({"max_image_size"}, 2048);
+  m.shortest = config->size_or({"min_image_size"}, 512);
+  m.channels = config->size_or({"num_channels"}, 3);
+  m.patch = config->size_or({"patch_size"}, 16);
+  m.merge = config->size_or({"spatial_merge_size"}, 2);
+  if (config->size_or({"temporal_patch_size"}, 1) != 1) config->fail("is 1 in this model", "temporal_patch_size");
+  if (config->size_or({"num_key_value_heads"}, m.sizes.heads) != m.sizes.heads) {
+    config->fail("is the number of heads in this model", "num_key_value_heads");
+  }
+  config->ignore({"model_type", "out_hidden_size", "text_hidden_size", "img_max_token_num", "max_vit_seq_len",
+                  "interpolate_mode", "hidden_dropout", "cat_extra_token", "add_patchemb_bias", "video_max_image_size",
+                  "video_min_image_size", "anyres_vit_max_image_size", "anyres_vit_two_views", "remove_prenorm",
+                  "anyres_pooling_size", "adaptor_patch_size", "resize_resolution"});
+  if (m.merge > 8 || m.patch > 64) config->fail("has patches larger than gpumem takes", "patch_size");
+  if (m.longest < m.patch || m.longest > model::Images::kLargestSide)
+    config->fail("is no size of a table", "max_image_size");
+  if (m.shortest > m.longest) config->fail("is more than max_image_size", "min_image_size");
+  return m;
+}
+
+/// Rows and columns of patches of a picture; nothing: no processor reads such sides.
+inline std::optional<TileGrid> grid_of(const Model& m, const PictureSize& size) {
+  const PixelBounds bounds = {
+      .factor = m.patch * m.merge, .least = m.shortest * m.shortest, .most = m.longest * m.longest};
+  const auto made = smart_resize(size, bounds);
+  if (!made) return std::nullopt;
+  return TileGrid{made->height / m.patch, made->width / m.patch};
+}
+
+inline Tensor embedded(Forward& f, const Model& m, std::int64_t images, const TileGrid& grid) {
+  const InModule inside(f, "embeddings", "HunYuanVLVisionPatchEmbed");
+  const std::int64_t width = m.sizes.width;
+  const Tensor pixels = f.rows_input("pixel_values", images * grid.tiles(), {m.channels, m.patch, m.patch});
+  const Tensor cut =
+      cut_patches(f, "patch_embedding", pixels, {.channels = m.channels, .width = width, .patch = m.patch, .step = {}});
+  const Tensor rows = f.unflatten(f.flatten(cut, 1, 2), 0, {-1, grid.tiles()});
+  // The table without its first row, in float32, interpolated to the picture's rows and columns.
+  const std::int64_t side = m.longest / m.patch;
+  const Tensor table =
+      f.slice(f.parameter("position_embedding.weight", {side * side + 1, width}), 0, 1, Forward::kRest);
+  const Tensor square = f.unflatten(f.permute(f.unflatten(table, 0, {side, side}), {2, 0, 1}), 0, {1, width});
+  const Tensor resized = f.call("upsample", {f.to(square, "float32")}, {{"size", Sizes{grid.rows, grid.columns}}});
+  return f.add(rows, f.as_type_of(f.permute(f.flatten(resized, 2, 3), {0, 2, 1}), rows));
+}
+
+inline Tensor block(Forward& f, const Model& m, Tensor input) {
+  const std::int64_t width = m.sizes.width;
+  const Tensor normed = f.layer_norm("layer_norm1", input, width);
+  Tensor mixed = 0;
+  {
+    const InModule inside(f, "self_attn", "HunYuanVLVisionAttention");
+    const auto heads = [&](std::string_view name) {
+      return split_heads(f, f.linear(name, normed, width, width), width / m.sizes.heads);
+    };
+    const Tensor query = heads("q_proj");
+    const Tensor key = heads("k_proj");
+    const Tensor all = attend(f, {query, key, heads("v_proj")}, {.copies = false, .causal = false});
+    mixed = f.linear("o_proj", f.call("clone", {all}), width, width);  // torch.cat of what each image gives
+  }
+  const Tensor attended = f.add(input, mixed);
+  const Tensor again = f.layer_norm("layer_norm2", attended, width);
+  return f.add(attended, feed_forward(f, m.sizes, again, {.class_name = "HunYuanVLVisionMLP"}));
+}
+
+/// One token of each square of patches, one more behind each row, and one at either end.
+inline Tensor merged(Forward& f, const Model& m, std::int64_t images, const TileGrid& grid, Tensor hidden) {
+  const InModule inside(f, "patch_merger", "HunYuanVLVisionPatchMerger");
+  const std::int64_t width = m.sizes.width;
+  const TileGrid left = {grid.rows / m.merge, grid.columns / m.merge};
+  const Tensor normed = f.rms_norm("before_rms", hidden, width, "HunYuanVLRMSNorm");
+  const Tensor image = f.call("clone", {f.unflatten(f.permute(normed, {0, 2, 1}), 2, {grid.rows, grid.columns})});
+  const auto convolved = [&](std::string_view name, Tensor of, std::int64_t in, std::int64_t out, std::int64_t side) {
+    return f.layer(
+        name, "Conv2d", "conv2d", {of},
+        {{"in_channels", in}, {"out_channels", out}, {"kernel_size", Sizes(2, side)}, {"stride", Sizes(2, side)}});
+  };
+  const Tensor open =
+      f.activation("proj_act", convolved("proj_conv", image, width, 2 * width, m.merge), m.sizes.activation);
+  const Tensor wide = convolved("proj_out", open, 2 * width, 4 * width, 1);
+  const auto expanded = [&](std::string_view name, const Sizes& shape, std::vector<core::Dim> each) {
+    each.insert(each.begin(), core::Dim::batch(images));
+    return f.call("expand", {f.parameter(name, shape)}, {{"shape", each}});
+  };
+  using core::Dim;
+  const Tensor ends =
+      expanded("image_newline", {1, 4 * width, 1, 1}, {Dim::fixed(4 * width), Dim::fixed(left.rows), Dim::fixed(1)});
+  const Tensor lines = f.permute(f.flatten(f.concatenate({wide, ends}, 3), 2, 3), {0, 2, 1});
+  const Tensor made = f.linear("mlp", lines, 4 * width, m.width);
+  const Tensor begin = expanded("image_begin", {1, 1, m.width}, {Dim::fixed(1), Dim::fixed(m.width)});
+  const Tensor end = expanded("image_end", {1, 1, m.width}, {Dim::fixed(1), Dim::fixed(m.width)});
+  (void)f.parameter("image_sep", {m.width}, true);
+  return f.rms_norm("after_rms", f.concatenate({begin, made, end}, 1), m.width, "HunYuanVLRMSNorm");
+}
+
+inline Tensor tower(Forward& f, const Model& m, std::int64_t images, const TileGrid& grid) {
+  const InModule inside(f, "visual", "HunYuanVLVisionTransformer");
+  const Tensor hidden = stack(f, "layers", "HunYuanVLVisionBlock", m.sizes.layers, embedded(f, m, images, grid),
+                              [&](Tensor x, std::int64_t) { return block(f, m, x); });
+  return f.call("clone", {merged(f, m, images, grid, hidden)});  // torch.cat of the images
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Pictures pictures = pictures_of(f);
+  Model model = read(config);
+  ConfigFields* text = text_fields(config, "hunyuan_vl_text");
+  config.ignore({"image_start_token_id", "image_end_token_id", "image_newline_token_id", "im_start_id", "im_end_id",
+                 "im_newline_id", "image_token_id", "text_start_id", "text_end_id"});
+  if (text == nullptr) return;
+  // The names that Tencent's own configs have.
+  if (const std::int64_t each = text->size_or({"attention_head_dim"}, 0); each > 0 && !text->has("head_dim")) {
+    text->replace(R"({"head_dim": )" + std::to_string(each) + "}");
+  }
+  if (text->size_or({"num_experts"}, 1) != 1) text->fail("is 1 in this model", "num_experts");
+  text->ignore({"org_vocab_size",
+                "eod_token_id",
+                "sep_token_id",
+                "pad_id",
+                "use_cla",
+                "cla_share_factor",
+                "norm_type",
+                "use_qk_norm",
+                "routed_scaling_factor",
+                "mlp_bias",
+                "dense_list",
+                "q_lora_rank",
+                "kv_lora_rank",
+                "qk_rope_head_dim",
+                "qk_nope_head_dim",
+                "v_head_dim",
+                "group_limited_greedy",
+                "im_start_id",
+                "im_end_id",
+                "im_newline_id",
+                "text_start_id",
+                "text_end_id"});
+  if (!config.status()) return;
+  model.width = text->size({"hidden_size"});
+  const std::optional<TileGrid> grid = grid_of(model, pictures.size);
+  if (!grid) return f.fail("reads no image whose sides are more than 200 to 1; give another `image`");
+  const std::int64_t tokens = grid->rows / model.merge * (grid->columns / model.merge + 1) + 2;
+  tell_pictures(f, pictures, pictures.seen() * tokens);
+  TextPart part = inner_text("HunYuanVLModel", "HunYuanVLTextModel");
+  part.positions = TextPart::Positions::by_section;
+  write_text(f, *text, head, part, pictures, [&](Forward& to) { return tower(to, model, pictures.seen(), *grid); });
+}
+
+inline constexpr Architecture kArchitecture = {
+    .name = "hunyuan_vl", .model_types = names<"hunyuan_vl">, .write = write, .holds_text_model = true};
+
+}  // namespace hunyuan_vl
+
+// GOT-OCR 2: SAM's encoder of one image of 1024 x 1024 pixels, whatever the picture's size, two more convolutions, a
+// linear layer, and Qwen2. Source: transformers 4.57 and 5.16, models/got_ocr2/modular_got_ocr2.py.
+
+namespace got_ocr {
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Pictures pictures = pictures_of(f);
+  sam::Encoder encoder;
+  if (ConfigFields* tower = vision_fields(config)) encoder = sam::read(*tower, 1024);
+  ConfigFields* text = text_fields(config, "qwen2", "text_config", R"({"vocab_size": 151860, "hidden_size": 1024,
+      "intermediate_size": 2816, "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 16,
+      "tie_word_embeddings": true})");
+  if (text == nullptr || !config.status()) return;
+  const std::int64_t width = text->size({"hidden_size"});
+  config.ignore({"image_seq_length"});
+  const std::int64_t side = encoder.features(encoder.side);
+  tell_pictures(f, pictures, pictures.seen() * side * side);
+  write_text(f, *text, head, inner_text("GotOcr2Model", "Qwen2Model"), pictures, [&](Forward& to) {
+    Tensor image = 0;
+    {
+      const InModule inside(to, "vision_tower", "GotOcr2VisionEncoder");
+      image = sam::patch_images(to, encoder, pictures.seen(), encoder.side);
+    }
+    const InModule inside(to, "multi_modal_projector", "GotOcr2MultiModalProjector");
+    image = sam::convolved(to, "conv_upsampler1", image, {encoder.neck, 2 * encoder.neck}, 3, 2);
+    image = sam::convolved(to, "conv_upsampler2", image, {2 * encoder.neck, width}, 3, 2);
+    const Tensor features = to.permute(to.flatten(image, 2, 3), {0, 2, 1});
+    const Tensor made = to.linear("multimodal_projector", features, width, width);
+    to.hand_out(made);  // image_hidden_states
+    return made;
+  });
+}
+
+inline constexpr Architecture kArchitecture = {
+    .name = "got_ocr", .model_types = names<"got_ocr2">, .write = write, .holds_text_model = true};
+
+}  // namespace got_ocr
 
 }  // namespace gpumem::architectures

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "gpumem/architectures/autoencoder_parts.hpp"
 #include "gpumem/architectures/denoiser.hpp"
+#include "gpumem/architectures/unet_parts.hpp"
 
 namespace gpumem::architectures {
 
@@ -238,5 +240,209 @@ inline constexpr Architecture kArchitecture = {
     .write = write};
 
 }  // namespace hunyuan15_autoencoder
+
+// AutoencoderKLMochi: an autoencoder of videos whose encoder attends, at each pixel, to earlier frames. As a part of a
+// pipeline only its parameters count.
+// Source: diffusers 0.40, models/autoencoders/autoencoder_kl_mochi.py; models/attention_processor.py
+// (MochiVaeAttnProcessor2_0).
+
+namespace mochi_autoencoder {
+
+constexpr std::int64_t kHeadWidth = 32;
+constexpr std::int64_t kFourier = 5;  ///< channels that FourierFeatures makes of each
+
+struct Model {
+  Sizes encoder;
+  Sizes decoder;
+  Sizes layers;  ///< of the first block, of each level, of the last block
+  Sizes frames;  ///< how many times fewer there are behind each level
+  Sizes sides;
+  std::vector<bool> attends;
+  std::int64_t in = 3;
+  std::int64_t out = 3;
+  std::int64_t latents = 12;
+};
+
+inline Model read(ConfigFields& config) {
+  namespace fields = autoencoder_fields;
+  Model model;
+  model.encoder = fields::widths(config, "encoder_block_out_channels", {64, 128, 256, 384});
+  model.decoder = fields::widths(config, "decoder_block_out_channels", {128, 256, 512, 768});
+  const std::size_t levels = model.encoder.size();
+  if (model.decoder.size() != levels)
+    config.fail("must have as many levels as the encoder", "decoder_block_out_channels");
+  model.decoder.resize(levels, 1);
+  model.layers = fields::counts(config, "layers_per_block", {3, 3, 4, 6, 3});
+  fields::as_long_as(config, "layers_per_block", model.layers, levels + 1);
+  model.frames = fields::counts(config, "temporal_expansions", {1, 2, 3}, 8);
+  fields::as_long_as(config, "temporal_expansions", model.frames, levels - 1);
+  model.sides = fields::counts(config, "spatial_expansions", {2, 2, 2}, 8);
+  fields::as_long_as(config, "spatial_expansions", model.sides, levels - 1);
+  for (Sizes* sizes : {&model.frames, &model.sides}) {
+    for (std::int64_t& size : *sizes) size = std::max<std::int64_t>(size, 1);
+  }
+  model.attends = fields::flags(config, "add_attention_block", {false, true, true, true, true});
+  fields::as_long_as(config, "add_attention_block", model.attends, levels + 1);
+  model.in = std::max<std::int64_t>(config.size_or({"in_channels"}, 15) / kFourier, 1);
+  model.out = config.size_or({"out_channels"}, 3);
+  model.latents = config.size_or({"latent_channels"}, 12);
+  const bool small = model.in <= 1 << 8 && model.out <= 1 << 8 && model.latents <= 1 << 14;
+  if (!small) config.fail("is larger than gpumem takes", "latent_channels");
+  for (const std::int64_t width : model.encoder) {
+    if (width % kHeadWidth != 0) config.fail("must be whole heads of 32", "encoder_block_out_channels");
+  }
+  config.ignore({"act_fn", "latents_mean", "latents_std", "scaling_factor"});
+  return model;
+}
+
+/// MochiChunkedGroupNorm3D: eight frames at a time, joined again.
+inline Tensor norm(Forward& f, const std::string& name, Tensor input, std::int64_t width, std::int64_t frames) {
+  const Tensor normed = image_norm(f, name + ".norm_layer", video::as_images(f, input), width, 32);
+  return video::as_video(f, f.call("clone", {normed}), frames);
+}
+
+/// CogVideoXCausalConv3d, whose cache of the last frames is returned and dropped.
+inline Tensor conv(Forward& f, std::string_view name, Tensor input, std::int64_t in, std::int64_t out) {
+  const Tensor padded =
+      f.call("pad", {input}, {{"padding", Sizes{1, 1, 1, 1, 2, 0}}, {"mode", std::string("replicate")}});
+  return video::layer(f, name, padded, in, out, video::kCube, {1, 1, 1}, "CogVideoXCausalConv3d");
+}
+
+inline Tensor residual(Forward& f, Tensor input, std::int64_t width, std::int64_t frames) {
+  Tensor hidden = f.activation("nonlinearity", norm(f, "norm1", input, width, frames), "silu");
+  hidden = conv(f, "conv1", hidden, width, width);
+  hidden = f.activation("nonlinearity", norm(f, "norm2", hidden, width, frames), "silu");
+  return f.add(conv(f, "conv2", hidden, width, width), input);
+}
+
+/// Each pixel's frames among themselves.
+inline Tensor attention(Forward& f, const std::string& index, Tensor input, std::int64_t width, const Encoded& area) {
+  const Tensor normed = norm(f, "norms." + index, input, width, area.frames);
+  const Tensor rows = f.contiguous(f.flatten(f.permute(normed, {0, 3, 4, 2, 1}), 0, 2));
+  Tensor mixed = 0;
+  {
+    const InModule inside(f, "attentions." + index, "Attention");
+    const auto heads = [&](std::string_view name) {
+      return split_heads(f, f.linear(name, rows, width, width, {.bias = false}), kHeadWidth);
+    };
+    const auto unit = [&](Tensor x) { return f.call("lp_normalize", {x}, {{"dim", std::int64_t{-1}}}); };
+    const Tensor first = heads("to_q");
+    const Tensor second = heads("to_k");
+    const Tensor value = heads("to_v");
+    const Tensor query = unit(first);
+    const Tensor key = unit(second);
+    const Tensor seen = f.call("scaled_dot_product_attention", {query, key, value}, {{"is_causal", true}});
+    mixed = f.linear("to_out.0", merge_heads(f, seen), width, width);
+  }
+  const Tensor pixels = f.unflatten(mixed, 0, {-1, area.height, area.width});
+  return f.add(input, f.permute(pixels, {0, 4, 3, 1, 2}));
+}
+
+inline Tensor blocks(Forward& f, Tensor hidden, std::int64_t width, std::int64_t count, bool attends,
+                     const Encoded& area) {
+  for (std::int64_t index = 0; index < count && !f.failed(); ++index) {
+    {
+      const InModule inside(f, "resnets." + std::to_string(index), "MochiResnetBlock3D");
+      hidden = residual(f, hidden, width, area.frames);
+    }
+    if (attends) hidden = attention(f, std::to_string(index), hidden, width, area);
+  }
+  return hidden;
+}
+
+/// A linear layer over channels.
+inline Tensor projected(Forward& f, std::string_view name, Tensor input, std::int64_t in, std::int64_t out, bool bias) {
+  return f.permute(f.linear(name, f.permute(input, {0, 2, 3, 4, 1}), in, out, {.bias = bias}), {0, 4, 1, 2, 3});
+}
+
+/// FourierFeatures: the pixels, their sines and cosines at two frequencies, in float32.
+inline Tensor waves(Forward& f, Tensor video) {
+  const Tensor wide = f.to(video, "float32");
+  const Tensor each = f.call("unsqueeze", {wide}, {{"dim", std::int64_t{2}}});
+  const Tensor twice =
+      f.flatten(f.contiguous(f.call("expand", {each}, {{"shape", Sizes{-1, -1, 2, -1, -1, -1}}})), 1, 2);
+  const Tensor turned = f.scale(twice);
+  return f.as_type_of(f.concatenate({wide, f.call("sin", {turned}), f.call("cos", {turned})}, 1), video);
+}
+
+inline Tensor encoded(Forward& f, const Model& model, Tensor video, Encoded& area) {
+  const InModule inside(f, "encoder", "MochiEncoder3D");
+  std::int64_t in = model.encoder.front();
+  Tensor hidden = projected(f, "proj_in", waves(f, video), kFourier * model.in, in, true);
+  {
+    const InModule first(f, "block_in", "MochiMidBlock3D");
+    hidden = blocks(f, hidden, in, model.layers.front(), model.attends.front(), area);
+  }
+  for (std::size_t at = 0; at + 1 < model.encoder.size() && !f.failed(); ++at) {
+    const InModule block(f, "down_blocks." + std::to_string(at), "MochiDownBlock3D");
+    const std::int64_t out = model.encoder[at + 1];
+    const Sizes kernel = {model.frames[at], model.sides[at], model.sides[at]};
+    const Tensor padded =
+        f.call("pad", {hidden}, {{"padding", Sizes{0, 0, 0, 0, kernel[0] - 1, 0}}, {"mode", std::string("replicate")}});
+    hidden = video::layer(f, "conv_in", padded, in, out, kernel, kernel, "CogVideoXCausalConv3d");
+    area = {area.height / kernel[1], area.width / kernel[1], (area.frames - 1) / kernel[0] + 1};
+    hidden = blocks(f, hidden, out, model.layers[at + 1], model.attends[at + 1], area);
+    in = out;
+  }
+  {
+    const InModule last(f, "block_out", "MochiMidBlock3D");
+    hidden = blocks(f, hidden, in, model.layers.back(), model.attends.back(), area);
+  }
+  const Tensor open = f.activation("nonlinearity", norm(f, "norm_out", hidden, in, area.frames), "silu");
+  return projected(f, "proj_out", open, in, 2 * model.latents, false);
+}
+
+inline Tensor decoded(Forward& f, const Model& model, Tensor latents, Encoded& area) {
+  const InModule inside(f, "decoder", "MochiDecoder3D");
+  const std::size_t levels = model.decoder.size();
+  std::int64_t in = model.decoder.back();
+  Tensor hidden = video::layer(f, "conv_in", latents, model.latents, in, video::kPoint, {1, 1, 1}, "Conv3d");
+  {
+    const InModule first(f, "block_in", "MochiMidBlock3D");
+    hidden = blocks(f, hidden, in, model.layers.back(), false, area);
+  }
+  for (std::size_t at = 0; at + 1 < levels && !f.failed(); ++at) {
+    const InModule block(f, "up_blocks." + std::to_string(at), "MochiUpBlock3D");
+    const std::int64_t out = model.decoder[levels - 2 - at];
+    const std::int64_t frames = model.frames[levels - 2 - at];
+    const std::int64_t sides = model.sides[levels - 2 - at];
+    hidden = blocks(f, hidden, in, model.layers[levels - 1 - at], false, area);
+    const Tensor wide = projected(f, "proj", hidden, in, out * frames * sides * sides, true);
+    const Tensor parted = f.unflatten(wide, 1, {out, frames, sides, sides});
+    const Tensor moved = f.contiguous(f.permute(parted, {0, 1, 5, 2, 6, 3, 7, 4}));
+    hidden = f.flatten(f.flatten(f.flatten(moved, 6, 7), 4, 5), 2, 3);
+    area = {area.height * sides, area.width * sides, area.frames * frames};
+    in = out;
+  }
+  {
+    const InModule last(f, "block_out", "MochiMidBlock3D");
+    hidden = blocks(f, hidden, in, model.layers.front(), false, area);
+  }
+  return projected(f, "proj_out", f.activation("nonlinearity", hidden, "silu"), in, model.out, true);
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  constexpr std::int64_t kMostFrames = 512;
+  const Model model = read(config);
+  if (!config.status()) return;
+  std::int64_t sides = 1;
+  for (const std::int64_t each : model.sides) sides *= each;
+  const DenoiserSample sample = denoiser_sample(
+      f, {.side = 1, .frame = 1, .patch = sides, .usual_side = 256, .usual_frames = 7, .usual_text = 0});
+  if (sample.frames > kMostFrames) return f.fail("takes at most 512 frames at once; leave some of `frames` out");
+  Encoded area = {sample.height, sample.width, sample.frames};
+  const Tensor video = f.sample_input("pixel_values", {model.in, area.frames, area.height, area.width});
+  const Tensor latents = video::drawn(f, encoded(f, model, video, area), model.latents);
+  Tensor made = decoded(f, model, latents, area);
+  f.doubt({model::Doubt::About::kernels, "no training of such an autoencoder was measured", false});
+  // Frames that the decoder makes in front of the first are dropped.
+  if (area.frames > sample.frames) made = f.slice(made, 2, area.frames - sample.frames, sample.frames);
+  denoiser_loss(f, made, {model.out, sample.frames, area.height, area.width});
+}
+
+inline constexpr Architecture kArchitecture = {
+    .name = "mochi_autoencoder", .model_types = names<"AutoencoderKLMochi">, .usual_head = Head::none, .write = write};
+
+}  // namespace mochi_autoencoder
 
 }  // namespace gpumem::architectures

@@ -1,4 +1,4 @@
-#include "gpumem/architectures/exaone.hpp"
+#include "gpumem/architectures/pangu_v2.hpp"
 
 #include "expect.hpp"
 #include "gpumem/all.hpp"
