@@ -97,15 +97,25 @@ inline constexpr Published
             // The sizes of its class's own defaults.
             {"bailing-moe-2.5", 16'436'551'680,
              R"({"architectures": ["BailingMoeV2_5ForCausalLM"], "model_type": "bailing_hybrid", "vocab_size": 157184, "hidden_size": 2048, "intermediate_size": 5120, "num_hidden_layers": 20, "num_attention_heads": 16, "num_key_value_heads": 16, "hidden_act": "silu", "use_qkv_bias": false, "use_bias": false, "rms_norm_eps": 1e-06, "tie_word_embeddings": false, "embedding_dropout": 0.0, "attention_dropout": 0.0, "output_dropout": 0.0, "rope_theta": 600000.0, "max_window_layers": 20, "rope_scaling": null, "num_experts": 256, "num_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 8, "topk_group": 4, "moe_intermediate_size": 512, "first_k_dense_replace": 1, "head_dim": 128, "output_router_logits": false, "use_qk_norm": true, "num_nextn_predict_layers": 0, "mtp_loss_scaling_factor": 0, "moe_router_enable_expert_bias": true, "routed_scaling_factor": 2.5, "layer_group_size": 5, "group_norm_size": 4, "linear_silu": false, "kv_lora_rank": 512, "q_lora_rank": null, "qk_rope_head_dim": 64, "v_head_dim": 128, "qk_nope_head_dim": 128, "qk_head_dim": 192, "rope_interleave": true, "partial_rotary_factor": 0.5, "score_function": "sigmoid", "scoring_func": "sigmoid", "seq_aux": true, "topk_method": "noaux_tc", "router_dtype": "fp32"})"},
-            // Made up: none is published.
-            {"granite-moe-swa", 5'794'924'416,
-             R"({"architectures": ["GraniteMoeSWAForCausalLM"], "model_type": "granitemoe_swa", "hidden_size": 1536, "intermediate_size": 512, "num_hidden_layers": 32, "num_attention_heads": 12, "num_key_value_heads": 4, "num_local_experts": 72, "num_experts_per_tok": 10, "vocab_size": 100352, "shared_intermediate_size": 0, "sliding_window": 128, "tie_word_embeddings": true, "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention"], "layer_rope_theta": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "embedding_multiplier": 12, "residual_multiplier": 0.22, "attention_multiplier": 0.0078, "logits_scaling": 6, "router_aux_loss_coef": 0.01, "output_router_logits": false, "attention_bias": false})"},
 };
 
-inline std::vector<Published> all_published() {
+/// Whose tree prints no sizes of its experts.
+inline constexpr Published kByConfigAlone[] = {
+    // Made up: none is published.
+    {"granite-moe-swa", 5'794'924'416,
+     R"({"architectures": ["GraniteMoeSWAForCausalLM"], "model_type": "granitemoe_swa", "hidden_size": 1536, "intermediate_size": 512, "num_hidden_layers": 32, "num_attention_heads": 12, "num_key_value_heads": 4, "num_local_experts": 72, "num_experts_per_tok": 10, "vocab_size": 100352, "shared_intermediate_size": 0, "sliding_window": 128, "tie_word_embeddings": true, "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention"], "layer_rope_theta": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "embedding_multiplier": 12, "residual_multiplier": 0.22, "attention_multiplier": 0.0078, "logits_scaling": 6, "router_aux_loss_coef": 0.01, "output_router_logits": false, "attention_bias": false})"},
+};
+
+inline std::vector<Published> printed_published() {
   std::vector<Published> all(std::begin(kPublished), std::end(kPublished));
   all.insert(all.end(), std::begin(kRecent), std::end(kRecent));
   all.insert(all.end(), std::begin(kFurther), std::end(kFurther));
+  return all;
+}
+
+inline std::vector<Published> all_published() {
+  std::vector<Published> all = printed_published();
+  all.insert(all.end(), std::begin(kByConfigAlone), std::end(kByConfigAlone));
   return all;
 }
 

@@ -217,32 +217,6 @@ TEST(ReadWords, WrongWordsAreErrors) {
                              "--attn_implementation", "kernels-community/flash-attn"})));
 }
 
-TEST(ReadWords, WrongWordsOfOtherProgramsAreErrors) {
-  struct Row {
-    const char* program;
-    const char* key;
-    const char* wrong;
-    const char* right;
-  };
-  for (const Row& row : {Row{"nemo-rl", "policy.precision", "bf17", "float32"},
-                         Row{"nemo-rl", "policy.dtensor_cfg.cpu_offload", "maybe", "true"},
-                         Row{"slime", "advantage_estimator", "grop", "reinforce_plus_plus"},
-                         Row{"areal", "actor.backend", "fsdq:d4", "megatron:(attn:d4p4t2|ffn:d2p4e4)"},
-                         Row{"areal", "allocation_mode", "sglang:d4+fsdq:d4", "sglang:d4+d4p1t1c2"},
-                         Row{"roll", "actor_train.strategy_args.strategy_name", "fsdp3_train", "fsdp2_train"},
-                         Row{"prime-rl", "trainer.model.optimization_dtype", "float17", "bfloat16"},
-                         Row{"open-instruct", "deepspeed_stage", "7", "3"}}) {
-    const auto reads = [&](const char* word) {
-      PostTrainingRequest request;
-      const core::Status read =
-          read_words({.settings = {{row.key, word}}, .options = {{"program", row.program}}}, request);
-      return read ? std::string() : read.error().message;
-    };
-    EXPECT_NE(reads(row.wrong).find(row.key), std::string::npos) << row.key;
-    EXPECT_EQ(reads(row.right).find(row.key), std::string::npos) << reads(row.right);
-  }
-}
-
 TEST(ReadLaunch, KeysOfVerlsSectionsAreNamed) {
   const auto unknown = [](Program program, const std::string& key) {
     const std::vector<LaunchSetting> settings = {{"algorithm.adv_estimator", "grpo"}, {key, "1"}};
