@@ -1,6 +1,7 @@
 // Input: none.
 // Output: the published sizes of language models that have fields which few others have, and of those that read
-// both ways, translate or sum up, as their config.json files have them. published_model() finds them by their names.
+// both ways, translate, sum up or read images by their publishers' own code, as their config.json files have them.
+// published_model() finds them by their names.
 // Source: the models' config files, as their makers publish them; ai-dynamo/aiconfigurator (@095f58a) and
 // lidajiededa/vllm-vram-estimator (@3f8a4f0) have copies of many. Parameters: the models' cards. What no layer
 // depends on (tokens, dropout that is off, initialisation) is left out.
@@ -352,6 +353,137 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("max_position_embeddings": 2048, "depth_decoder_config": {"hidden_size": 1024, "intermediate_size": 8192, )"
      R"("num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 128, "vocab_size": )"
      R"(2051, "num_codebooks": 32, "backbone_hidden_size": 2048, "hidden_act": "silu"}, "codec_config": {})"},
+    {"openbmb/MiniCPM-V-2_6", "apart", 8'099'175'152, "",
+     R"("architectures": ["MiniCPMV"], "model_type": "minicpmv", "version": 2.6, "batch_vision_input": true, )"
+     R"("drop_vision_last_layer": false, "hidden_act": "silu", "hidden_size": 3584, "image_size": 448, )"
+     R"("intermediate_size": 18944, "max_window_layers": 28, "num_attention_heads": 28, "num_hidden_layers": )"
+     R"(28, "num_key_value_heads": 4, "patch_size": 14, "query_num": 64, "slice_config": {"max_slice_nums": 9, )"
+     R"("patch_size": 14, "model_type": "minicpmv"}, "slice_mode": true, "tie_word_embeddings": false, )"
+     R"("use_image_id": true, "use_sliding_window": false, "vision_batch_size": 16, "vision_config": )"
+     R"({"hidden_size": 1152, "image_size": 980, "intermediate_size": 4304, "model_type": )"
+     R"("siglip_vision_model", "num_attention_heads": 16, "num_hidden_layers": 27, "patch_size": 14}, )"
+     R"("vocab_size": 151666)"},
+    {"openbmb/MiniCPM-V-4_5", "apart", 8'695'895'280, "",
+     R"("architectures": ["MiniCPMV"], "model_type": "minicpmv", "version": 4.5, "batch_vision_input": true, )"
+     R"("drop_vision_last_layer": false, "hidden_act": "silu", "hidden_size": 4096, "image_size": 448, )"
+     R"("intermediate_size": 12288, "max_window_layers": 28, "num_attention_heads": 32, "num_hidden_layers": )"
+     R"(36, "num_key_value_heads": 8, "patch_size": 14, "query_num": 64, "slice_config": {"max_slice_nums": 9, )"
+     R"("patch_size": 14, "model_type": "minicpmv"}, "slice_mode": true, "tie_word_embeddings": false, )"
+     R"("use_image_id": true, "use_sliding_window": false, "vision_batch_size": 16, "vision_config": )"
+     R"({"hidden_size": 1152, "image_size": 980, "intermediate_size": 4304, "model_type": )"
+     R"("siglip_vision_model", "num_attention_heads": 16, "num_hidden_layers": 27, "patch_size": 14}, )"
+     R"("vocab_size": 151748, "head_dim": 128, "attention_bias": false, "batch_3d_resampler": true)"},
+    {"rednote-hilab/dots.ocr", "apart", 3'039'179'264, "",
+     R"("architectures": ["DotsOCRForCausalLM"], "model_type": "dots_ocr", "attention_bias": true, )"
+     R"("hidden_act": "silu", "hidden_size": 1536, "intermediate_size": 8960, "max_window_layers": 28, )"
+     R"("num_attention_heads": 12, "num_hidden_layers": 28, "num_key_value_heads": 2, "sliding_window": 131072, )"
+     R"("tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936, "vision_config": )"
+     R"({"embed_dim": 1536, "hidden_size": 1536, "intermediate_size": 4224, "num_hidden_layers": 42, )"
+     R"("num_attention_heads": 12, "num_channels": 3, "patch_size": 14, "post_norm": true, )"
+     R"("spatial_merge_size": 2, "temporal_patch_size": 1, "use_bias": false, "attn_implementation": )"
+     R"("flash_attention_2", "init_merger_std": 0.02, "is_causal": false})"},
+    {"stepfun-ai/GOT-OCR-2.0-hf", "apart", 560'528'640, "",
+     R"("architectures": ["GotOcr2ForConditionalGeneration"], "model_type": "got_ocr2", "text_config": )"
+     R"({"model_type": "qwen2", "vocab_size": 151860, "hidden_size": 1024, "intermediate_size": 2816, )"
+     R"("num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 16, "tie_word_embeddings": )"
+     R"(true}, "vision_config": {"model_type": "", "global_attn_indexes": [2, 5, 8, 11], "hidden_act": "gelu", )"
+     R"("hidden_size": 768, "image_size": 1024, "mlp_dim": 3072, "num_attention_heads": 12, "num_channels": 3, )"
+     R"("num_hidden_layers": 12, "output_channels": 256, "patch_size": 16, "qkv_bias": true, "use_abs_pos": )"
+     R"(true, "use_rel_pos": true, "window_size": 14})"},
+    {"tencent/HunyuanOCR", "apart", 996'208'112, "",
+     R"("architectures": ["HunYuanVLForConditionalGeneration"], "model_type": "hunyuan_vl", "attention_bias": )"
+     R"(false, "attention_head_dim": 128, "head_dim": 128, "hidden_act": "silu", "hidden_size": 1024, )"
+     R"("intermediate_size": 3584, "mlp_bias": false, "norm_type": "rms", "num_attention_heads": 16, )"
+     R"("num_experts": 1, "num_hidden_layers": 24, "num_key_value_heads": 8, "org_vocab_size": 120818, )"
+     R"("pad_id": 120002, "routed_scaling_factor": false, "tie_word_embeddings": true, "use_cla": false, )"
+     R"("use_qk_norm": true, "vocab_size": 120818, "text_start_id": 7, "text_end_id": 8, "vision_config": )"
+     R"({"adaptor_patch_size": 16, "add_patchemb_bias": true, "cat_extra_token": 1, "hidden_act": "gelu", )"
+     R"("hidden_size": 1152, "img_max_token_num": 4096, "intermediate_size": 4304, "interpolate_mode": )"
+     R"("bilinear", "max_image_size": 2048, "max_vit_seq_len": 16384, "num_attention_heads": 16, )"
+     R"("num_channels": 3, "num_hidden_layers": 27, "out_hidden_size": 1024, "patch_size": 16, )"
+     R"("spatial_merge_size": 2})"},
+    {"AIDC-AI/Ovis2.5-2B", "apart", 2'570'429'672, "",
+     R"("architectures": ["Ovis2_5"], "model_type": "ovis2_5", "hidden_size": 2048, "visual_vocab_size": 65536, )"
+     R"("llm_config": {"model_type": "qwen3", "attention_bias": false, "head_dim": 128, "hidden_act": "silu", )"
+     R"("hidden_size": 2048, "intermediate_size": 6144, "num_attention_heads": 16, "num_hidden_layers": 28, )"
+     R"("num_key_value_heads": 8, "tie_word_embeddings": true, "vocab_size": 151936, "max_position_embeddings": )"
+     R"(40960}, "vit_config": {"model_type": "siglip2_navit", "hidden_act": "gelu_pytorch_tanh", "hidden_size": )"
+     R"(1152, "hidden_stride": 2, "image_size": 512, "intermediate_size": 4304, "num_attention_heads": 16, )"
+     R"("num_channels": 3, "num_hidden_layers": 27, "num_patches": -1, "patch_size": 16, )"
+     R"("preserve_original_pe": true, "temporal_patch_size": 1, "use_rope": true, "window_size": 112})"},
+    {"Kwai-Keye/Keye-VL-8B-Preview", "apart", 8'696'828'736, "",
+     R"("architectures": ["KeyeForConditionalGeneration"], "model_type": "Keye", "attention_bias": false, )"
+     R"("head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 12288, )"
+     R"("max_window_layers": 36, "num_attention_heads": 32, "num_hidden_layers": 36, "num_key_value_heads": 8, )"
+     R"("tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936, "vision_config": )"
+     R"({"hidden_size": 1152, "image_size": 384, "intermediate_size": 4304, "model_type": )"
+     R"("siglip_vision_model", "num_attention_heads": 16, "num_hidden_layers": 27, "patch_size": 14, )"
+     R"("spatial_merge_size": 2, "tokens_per_second": 2, "temporal_patch_size": 2})"},
+    {"internlm/Intern-S1-mini", "apart", 8'538'804'224, "",
+     R"("architectures": ["InternS1ForConditionalGeneration"], "model_type": "interns1", "downsample_ratio": )"
+     R"(0.5, "projector_hidden_act": "gelu", "vision_feature_layer": -1, "vision_feature_select_strategy": )"
+     R"("default", "tie_word_embeddings": false, "text_config": {"model_type": "qwen3", "attention_bias": )"
+     R"(false, "head_dim": 128, "hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 36, )"
+     R"("num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 153216, "tie_word_embeddings": )"
+     R"(false, "hidden_act": "silu"}, "vision_config": {"model_type": "interns1_vision", "attention_bias": )"
+     R"(true, "drop_path_rate": 0.1, "dropout": 0.0, "hidden_act": "gelu", "hidden_dropout_prob": 0.0, )"
+     R"("hidden_size": 1024, "image_size": [448, 448], "intermediate_size": 4096, "layer_scale_init_value": )"
+     R"(0.1, "norm_type": "layer_norm", "num_attention_heads": 16, "num_channels": 3, "num_hidden_layers": 24, )"
+     R"("patch_size": [14, 14], "projection_dropout": 0.0, "use_absolute_position_embeddings": true, )"
+     R"("use_mask_token": false, "use_mean_pooling": true, "use_qk_norm": false})"},
+    {"LGAI-EXAONE/EXAONE-4.5-33B", "apart", 33'813'987'328, "",
+     R"("architectures": ["Exaone4_5_ForConditionalGeneration"], "model_type": "exaone4_5", "text_config": )"
+     R"({"model_type": "exaone4_5_text", "hidden_size": 5120, "intermediate_size": 27392, "num_hidden_layers": )"
+     R"(64, "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 153600, )"
+     R"("sliding_window": 4096, "sliding_window_pattern": "LLLG", "tie_word_embeddings": false}, )"
+     R"("vision_config": {"model_type": "exaone4_5_vision", "depth": 28, "hidden_size": 2048, )"
+     R"("intermediate_size": 5120, "num_heads": 32, "num_key_value_heads": 8, "out_hidden_size": 5120, )"
+     R"("patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 112, )"
+     R"("fullatt_block_indexes": [6, 13, 20, 27]})"},
+    {"allenai/Molmo2-8B", "apart", 8'661'703'120, "",
+     R"("architectures": ["Molmo2ForConditionalGeneration"], "model_type": "molmo2", "adapter_config": )"
+     R"({"model_type": "", "float32_attention": true, "head_dim": 72, "hidden_act": "silu", "hidden_size": )"
+     R"(1152, "intermediate_size": 12288, "num_attention_heads": 16, "num_key_value_heads": 16, )"
+     R"("pooling_attention_mask": true, "text_hidden_size": 4096, "vit_layers": [-3, -9]}, "image_col_id": )"
+     R"(151939, "image_patch_id": 151938, "tie_word_embeddings": false, "use_frame_special_tokens": true, )"
+     R"("text_config": {"model_type": "molmo2_text", "additional_vocab_size": 128, "attn_implementation": )"
+     R"("sdpa", "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 12288, )"
+     R"("norm_after": false, "num_attention_heads": 32, "num_hidden_layers": 36, "num_key_value_heads": 8, )"
+     R"("qk_norm_type": "qwen3", "qkv_bias": false, "use_qk_norm": true, "vocab_size": 151936}, "vit_config": )"
+     R"({"model_type": "molmo2", "attn_implementation": "sdpa", "float32_attention": true, "head_dim": 72, )"
+     R"("hidden_act": "gelu_pytorch_tanh", "hidden_size": 1152, "image_default_input_size": [378, 378], )"
+     R"("image_num_pos": 729, "image_patch_size": 14, "intermediate_size": 4304, "num_attention_heads": 16, )"
+     R"("num_hidden_layers": 27, "num_key_value_heads": 16})"},
+    {"LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct", "apart", 7'818'448'896, "",
+     R"("architectures": ["ExaoneForCausalLM"], "model_type": "exaone", "activation_function": "silu", )"
+     R"("head_dim": 128, "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, )"
+     R"("num_key_value_heads": 8, "num_layers": 32, "tie_word_embeddings": false, "vocab_size": 102400)"},
+    {"Tele-AI/TeleChat2-7B", "apart", 7'617'351'680, "",
+     R"("architectures": ["TeleChat2ForCausalLM"], "model_type": "telechat", )"
+     R"("apply_residual_connection_post_layernorm": false, "attention_softmax_in_fp32": true, )"
+     R"("embed_layernorm": false, "ffn_hidden_size": 12288, "flash_attn": true, "hidden_size": 4096, "n_head": )"
+     R"(32, "n_layer": 30, "num_key_value_heads": 32, "seq_length": 8192, "skip_bias_add": false, )"
+     R"("skip_bias_add_qkv": false, "vocab_size": 131072, "tie_word_embeddings": false)"},
+    {"inceptionai/Jais-2-8B-Chat", "apart", 8'090'401'280, "",
+     R"("architectures": ["Jais2ForCausalLM"], "model_type": "jais2", "hidden_size": 3328, "intermediate_size": )"
+     R"(26624, "num_hidden_layers": 32, "num_attention_heads": 26, "num_key_value_heads": 26, "head_dim": 128, )"
+     R"("hidden_act": "relu2", "attention_bias": true, "mlp_bias": true, "vocab_size": 150272, )"
+     R"("tie_word_embeddings": false)"},
+    {"OrionStarAI/Orion-14B-Chat OrionStarAI/Orion-14B-Base", "apart", 14'498'703'360, "",
+     R"("architectures": ["OrionForCausalLM"], "model_type": "orion", "attention_bias": false, "hidden_act": )"
+     R"("silu", "hidden_size": 5120, "intermediate_size": 15360, "num_attention_heads": 40, )"
+     R"("num_hidden_layers": 40, "num_key_value_heads": 40, "vocab_size": 84608, "tie_word_embeddings": false, )"
+     R"("max_sequence_length": 4096)"},
+    {"internlm/internlm-7b internlm/internlm-chat-7b", "apart", 7'321'948'160, "",
+     R"("architectures": ["InternLMForCausalLM"], "model_type": "internlm", "bias": true, "hidden_act": "silu", )"
+     R"("hidden_size": 4096, "intermediate_size": 11008, "num_attention_heads": 32, "num_hidden_layers": 32, )"
+     R"("tie_word_embeddings": false, "vocab_size": 103168)"},
+    {"jhu-clsp/ettin-decoder-400m", "apart", 395'881'664, "",
+     R"("architectures": ["ModernBertDecoderForCausalLM"], "model_type": "modernbert-decoder", )"
+     R"("attention_bias": false, "classifier_activation": "gelu", "classifier_bias": false, "decoder_bias": )"
+     R"(true, "global_attn_every_n_layers": 3, "hidden_activation": "gelu", "hidden_size": 1024, )"
+     R"("intermediate_size": 2624, "local_attention": 128, "mlp_bias": false, "norm_bias": false, )"
+     R"("num_attention_heads": 16, "num_hidden_layers": 28, "vocab_size": 50368, "tie_word_embeddings": true)"},
     {"google/pegasus-xsum", "pegasus", 569'748'480, "96103 512"},
     {"google/pegasus-large google/pegasus-cnn_dailymail", "pegasus", 570'797'056, "96103 1024"},
     {"Helsinki-NLP/opus-mt-en-de", "apart", 74'410'496, "",
