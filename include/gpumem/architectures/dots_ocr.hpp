@@ -88,7 +88,7 @@ inline Model read(ConfigFields& whole) {
 /// Rows and columns of patches of a picture; nothing: no processor reads such sides.
 inline std::optional<TileGrid> grid_of(const Model& m, const PictureSize& size) {
   PixelBounds bounds = {.factor = m.patch * m.merge, .least = 3136, .most = 11'289'600};
-  if (m.ovis) bounds = {.factor = m.patch * m.merge, .least = 448 * 448, .most = 1344 * 1792};
+  if (m.ovis) bounds = {.factor = m.patch * m.merge, .least = 200'704, .most = 2'408'448};
   const auto made = smart_resize(size, bounds);
   if (!made) return std::nullopt;
   return TileGrid{made->height / m.patch, made->width / m.patch};

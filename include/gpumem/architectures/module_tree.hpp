@@ -151,9 +151,10 @@ inline void ModuleTree::name_as_since_4_52() {
   const auto renamed = [&](const std::string& path) {
     namespace detail = module_tree_detail;
     if (path.empty()) return path;
-    if (body)
-      return detail::moved(path, "model", "model.language_model")
-          .value_or(path == "visual" || path.starts_with("visual.") ? "model." + path : path);
+    if (body) {
+      const bool visual = path == "visual" || path.starts_with("visual.");
+      return visual ? "model." + path : detail::moved(path, "model", "model.language_model").value_or(path);
+    }
     if (const auto head = detail::moved(path, "language_model.lm_head", "lm_head")) return *head;
     if (const auto text = detail::moved(path, "language_model.model", "model.language_model")) return *text;
     return path == "language_model" ? path : "model." + path;

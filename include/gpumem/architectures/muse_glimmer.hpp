@@ -365,7 +365,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (text == nullptr || !config.status()) return;
   vision.width = text->size({"hidden_size"});
   const PixelBounds bounds = {
-      .factor = vision.patch * vision.merge, .least = 56 * 56, .most = vision.longest * vision.longest};
+      .factor = vision.patch * vision.merge, .least = 3136, .most = vision.longest * vision.longest};
   const auto size = smart_resize(pictures.size, bounds);
   if (!size) return f.fail("reads no image whose sides are more than 200 to 1; give another `image`");
   const bool film = pictures.frames > 0;

@@ -405,10 +405,11 @@ inline void read_tree(TreeFields& t) {
   t.body("word_embeddings", "h");
   t.labels();
   t.size("intermediate_size", "h.0.mlp.gate_proj", "out_features");
-  t.heads({.query = "h.0.self_attention.query", .usual_width = 128});
+  constexpr std::int64_t kHead = 128;
+  t.heads({.query = "h.0.self_attention.query", .usual_width = kHead});
   // The layer of keys and values has two of each.
   const std::int64_t both = t.value("h.0.self_attention.key_value", "out_features").value_or(0);
-  if (both >= 2 * 128) t.set("num_key_value_heads", both / (2 * 128));
+  if (both >= 2 * kHead) t.set("num_key_value_heads", both / (2 * kHead));
 }
 
 inline constexpr Architecture kArchitecture = {.name = "telechat",
