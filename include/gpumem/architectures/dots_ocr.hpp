@@ -81,7 +81,7 @@ inline Model read(ConfigFields& whole) {
                   "attention_dropout"});
   whole.ignore({"visual_vocab_size", "hidden_size", "vision_config", "video_token_id"});
   if (s.width % (2 * s.heads) != 0) config->fail("does not divide the tower's width", "num_attention_heads");
-  if (m.merge > 8 || m.patch > 64 || m.frames > 8) config->fail("has patches larger than gpumem takes", "patch_size");
+  check_patches(*config, m.patch, m.merge, m.frames);
   return m;
 }
 

@@ -119,7 +119,7 @@ inline void read_tower(ConfigFields& whole, ConfigFields& config, Model& m) {
       whole.fail("is the tower's width", "pixel_hidden_size");
   }
   if (s.width % (2 * s.heads) != 0) config.fail("does not divide the tower's width", "num_heads");
-  if (m.merge > 8 || m.patch > 64) config.fail("has patches larger than gpumem takes", "patch_size");
+  check_patches(config, m.patch, m.merge);
   // Hard-coded so in the resampler (_temporal_slicing).
   if (m.temporal != 2) config.fail("is 2 in this model", "temporal_merge_size");
 }

@@ -72,7 +72,7 @@ inline Model read(ConfigFields& whole) {
   m.merger_inner = m.reads_text ? m.out * m.channels : inner;
   config.ignore({"model_type", "hidden_dropout_prob"});
   if (s.width % (2 * s.heads) != 0) config.fail("does not divide the tower's width", "num_heads");
-  if (m.merge > 8 || m.patch > 64 || m.temporal > 8) config.fail("has patches larger than gpumem takes", "patch_size");
+  check_patches(config, m.patch, m.merge, m.temporal);
   if (m.side < m.patch || m.side > model::Images::kLargestSide) config.fail("is no size of a table", "image_size");
   return m;
 }
@@ -276,7 +276,7 @@ inline Model read(ConfigFields& whole) {
                   "interpolate_mode", "hidden_dropout", "cat_extra_token", "add_patchemb_bias", "video_max_image_size",
                   "video_min_image_size", "anyres_vit_max_image_size", "anyres_vit_two_views", "remove_prenorm",
                   "anyres_pooling_size", "adaptor_patch_size", "resize_resolution"});
-  if (m.merge > 8 || m.patch > 64) config->fail("has patches larger than gpumem takes", "patch_size");
+  check_patches(*config, m.patch, m.merge);
   if (m.longest < m.patch || m.longest > model::Images::kLargestSide)
     config->fail("is no size of a table", "max_image_size");
   if (m.shortest > m.longest) config->fail("is more than max_image_size", "min_image_size");

@@ -180,7 +180,7 @@ inline Vision read_vision(ConfigFields& whole) {
   const std::int64_t merged = s.width * v.merge * v.merge;
   if (whole.size_or({"out_hidden_size"}, merged) != merged)
     whole.fail("is not what merged patches have", "out_hidden_size");
-  if (v.merge > 8 || v.patch > 64 || v.frames > 8) config->fail("has patches larger than gpumem takes", "patch_size");
+  check_patches(*config, v.patch, v.merge, v.frames);
   if (v.rows > 4096 || v.columns > 4096) config->fail("is more than gpumem takes", "pos_emb_height");
   if (s.width % (2 * s.heads) != 0) config->fail("does not divide hidden_size", "num_attention_heads");
   return v;
@@ -316,7 +316,7 @@ inline Vision read_vision(ConfigFields& whole) {
   whole.ignore({"image_seq_length", "img_token_compression_config", "image_grid_pinpoints", "process_image_mode",
                 "vision_feature_layer", "vision_feature_select_strategy", "multimodal_projector_bias",
                 "projector_hidden_act"});
-  if (v.merge > 8 || v.patch > 64 || v.frames > 8) config->fail("has patches larger than gpumem takes", "patch_size");
+  check_patches(*config, v.patch, v.merge, v.frames);
   if (v.longest < v.patch || v.longest > model::Images::kLargestSide)
     config->fail("is no size of an image", "image_size");
   if (s.width % (2 * s.heads) != 0) config->fail("does not divide hidden_size", "num_attention_heads");

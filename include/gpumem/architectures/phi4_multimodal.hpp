@@ -244,7 +244,7 @@ inline Model read(ConfigFields& whole) {
   tower->ignore({"model_type", "temporal_patch_size", "tokens_per_second", "pad_token_id"});
   if (!m.paddle) read_minicpm(whole, *tower, m);
   if (m.sizes.width % (2 * m.sizes.heads) != 0) tower->fail("does not divide hidden_size", "num_attention_heads");
-  if (m.merge > 8 || m.patch > 64) tower->fail("has patches larger than gpumem takes", "patch_size");
+  check_patches(*tower, m.patch, m.merge);
   if (m.side < m.patch || m.side > model::Images::kLargestSide) tower->fail("is no size of a table", "image_size");
   return m;
 }

@@ -137,7 +137,7 @@ inline Vision read_vision(ConfigFields* config, const Variant& variant) {
   }
   config->ignore({"model_type", "fullatt_block_indexes", "window_size", "tokens_per_second", "spatial_patch_size"});
   if (v.sizes.width % (2 * v.sizes.heads) != 0) config->fail("does not divide the tower's width", "num_heads");
-  if (v.merge > 8 || v.patch > 64 || v.temporal > 8) config->fail("has patches larger than gpumem takes", "patch_size");
+  check_patches(*config, v.patch, v.merge, v.temporal);
   return v;
 }
 

@@ -41,6 +41,9 @@ void tell_pictures(Forward& forward, const Pictures& pictures, std::int64_t toke
                                         std::string_view field = "text_config", std::string_view usual = {});
 /// The fields of "vision_config"; where it is null or not there, those of its class. Null: it is no object.
 [[nodiscard]] ConfigFields* vision_fields(ConfigFields& config);
+/// That gpumem takes a tower's patches: pixels of a side, patches of a side that become one token, frames of a patch.
+/// Larger ones fail at "patch_size".
+void check_patches(ConfigFields& tower, std::int64_t side, std::int64_t merged, std::int64_t frames = 1);
 
 /// That models that read images were measured on one kind of GPU alone.
 void doubt_images(Forward& forward);

@@ -166,6 +166,13 @@ GPUMEM_INLINE void tell_pictures(Forward& forward, const Pictures& pictures, std
 
 GPUMEM_INLINE ConfigFields* vision_fields(ConfigFields& config) { return config.part_or_usual("vision_config"); }
 
+GPUMEM_INLINE void check_patches(ConfigFields& tower, std::int64_t side, std::int64_t merged, std::int64_t frames) {
+  constexpr std::int64_t kLargestSide = 64;
+  constexpr std::int64_t kMostOfOne = 8;
+  if (side > kLargestSide || merged > kMostOfOne || frames > kMostOfOne)
+    tower.fail("has patches larger than gpumem takes", "patch_size");
+}
+
 GPUMEM_INLINE ConfigFields* text_fields(ConfigFields& config, std::string_view usual_type, std::string_view field,
                                         std::string_view usual) {
   namespace detail = vision_language_detail;
