@@ -9,6 +9,7 @@
 #include "gpumem/session/session.hpp"
 #include "gpumem/summary/model_folder.hpp"
 #include "report.hpp"
+#include "told_models.hpp"
 #include "trainer_files.hpp"
 
 namespace gpumem::cli {
@@ -92,10 +93,9 @@ std::optional<JobRequest> sharded_otherwise(const LaunchedJob& launched, const J
 }
 
 /// The model that the command names: a path from here or from one of its files, or a name on the hub.
-std::string model_of(const LaunchedJob& launched) {
-  if (launched.job.model.empty()) return {};
+std::string model_of(const LaunchedJob& launched, std::vector<std::string>& texts) {
   const std::string beside = launched.files.empty() ? std::string() : launched.files.front();
-  auto found = trainer_files::find_model(launched.job, beside);
+  auto found = told_model(launched.job, beside, texts);
   return found ? *std::move(found) : launched.job.model;
 }
 
@@ -318,10 +318,9 @@ Result<ToldJob> told_by_trainer_file(Session& session, const EstimateOptions& op
         ErrorCode::missing_information, "it has no batch size; give it with --batch", {options.trainer, 0, {}}};
   }
   if (told.request.summary.empty()) {
-    auto model = trainer_files::find_model(*job, options.trainer);
-    const bool by_name = !model && (summary::published_model(job->model) || summary::cached_model(job->model));
-    if (!model && !by_name) return model.error();
-    told.request.summary = by_name ? job->model : *std::move(model);
+    auto model = told_model(*job, options.trainer, *missing);
+    if (!model) return model.error();
+    told.request.summary = *std::move(model);
   }
   detail::leave_out_parts(session, *job, options.request, told.request, *missing);
   if (const core::Status taken = detail::take_head(session, *job, told.request, *missing); !taken) return taken.error();
@@ -353,7 +352,7 @@ Result<ToldJob> told_by_command(Session& session, const Launched& launched, cons
   made.global_batch = core::bounded_product({job.batch_size, job.gradient_accumulation, job.layout.data_parallel});
   const Result<std::string> words = detail::lay_under(*told, left_out, made.request);
   if (!words) return words.error();
-  if (made.request.summary.empty()) made.request.summary = detail::model_of(*launched);
+  if (made.request.summary.empty()) made.request.summary = detail::model_of(*launched, texts);
   if (made.request.summary.empty()) return detail::unknown_job(*launched, "its model (a config.json or a summary)");
   detail::leave_out_parts(session, launched->job, request, made.request, texts);
   if (const core::Status taken = detail::take_head(session, launched->job, made.request, texts); !taken)

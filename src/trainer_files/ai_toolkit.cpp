@@ -310,7 +310,9 @@ void note_keys(TrainerJob& job, const Setting& set) {
   TrainerReading reading(set, job);
   for (const Setting& field : set.items) {
     if (is_among(kDataNotModelled, field.key)) reading.not_modelled(field.key);
-    else if (!is_among(kDataKeys, field.key)) job.unknown.push_back("datasets." + field.key);
+    else if (!is_among(kDataKeys, field.key)) {
+      job.unknown.push_back("datasets." + field.key + core::did_you_mean(field.key, kDataKeys));
+    }
   }
 }
 
@@ -347,7 +349,39 @@ void read_samples(TrainerReading& from) {
   if (frames > 1) from.want("frames", std::to_string(frames), "datasets");
 }
 
+/// The architectures that have one size (extensions_built_in/diffusion_models/, toolkit/config_modules.py).
+constexpr UsualModel kUsual[] = {
+    {"flux_kontext", "black-forest-labs/FLUX.1-Kontext-dev"},
+    {"flux2_klein_4b", "black-forest-labs/FLUX.2-klein-4B"},
+    {"flux2_klein_9b", "black-forest-labs/FLUX.2-klein-9B"},
+    {"flux2", "black-forest-labs/FLUX.2-dev"},
+    {"flux", "black-forest-labs/FLUX.1-dev"},
+    {"flex2", "ostris/Flex.2-preview"},
+    {"chroma_radiance", ""},
+    {"chroma", "lodestones/Chroma1-HD"},
+    {"hidream_o1", ""},
+    {"hidream", "HiDream-ai/HiDream-I1-Full"},
+    {"lumina2", "Alpha-VLLM/Lumina-Image-2.0"},
+    {"qwen_image", "Qwen/Qwen-Image"},
+    {"zimage_l2p", ""},
+    {"zimage", "Tongyi-MAI/Z-Image"},
+    {"wan22_14b_i2v", "Wan-AI/Wan2.2-I2V-A14B"},
+    {"wan22_14b", "Wan-AI/Wan2.2-T2V-A14B"},
+    {"wan22_5b", "Wan-AI/Wan2.2-TI2V-5B"},
+    {"anima", "circlestone-labs/Anima"},
+    {"ernie_image", "baidu/ERNIE-Image"},
+    {"ideogram4", "ideogram-ai/ideogram-v4"},
+    {"krea2", "krea/Krea-2"},
+    {"boogu_image", "Boogu/Boogu-Image-0.1-Base"},
+    {"ace_step_15_xl", "ACE-Step/acestep-v15-xl-base"},
+    {"ace_step_15", "ACE-Step/acestep-v15-base"},
+    {"cogview4", "THUDM/CogView4-6B"},
+    {"auraflow", "fal/AuraFlow-v0.3"},
+    {"sdxl", "stabilityai/stable-diffusion-xl-base-1.0"},
+};
+
 void read_model(TrainerReading& from) {
+  from.job().usual_model = usual_model(kUsual, from.word("model.arch").value_or(""));
   from.job().model = from.word("model.name_or_path").value_or("");
   if (is_on(from, "model.quantize")) {
     want_image_quantization(from, from.word("model.qtype").value_or("qfloat8"), "model.qtype");

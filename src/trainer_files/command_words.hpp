@@ -20,7 +20,7 @@ struct ProgramWords {
 
 /// Bounds of a command line; none that people write comes near them.
 inline constexpr std::size_t kMostWords = 2'000;
-inline constexpr std::size_t kLongestCommandWord = 8'192;
+inline constexpr std::size_t kLongestCommandWord = 65'536;
 
 /// "torchrun" of "/usr/bin/torchrun".
 [[nodiscard]] constexpr std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }

@@ -43,6 +43,7 @@ constexpr std::string_view kWithoutEffect[] = {"align_to_opensource_format",
                                                "wandb_project",
                                                "weight_decay",
                                                "height",
+                                               "embedded_guidance",
                                                "width"};
 
 /// Its own classes of Wan, FLUX.1 and HunyuanVideo call layers as the models' first repositories do; the config is of
@@ -95,6 +96,11 @@ void read_adapters(TrainerReading& from) {
 }
 
 void read_samples(TrainerReading& from) {
+  if (from.job().model.starts_with("ACE-Step/")) {
+    from.know("max_pixels");
+    from.job().missing.emplace_back("the seconds of its sounds (--seconds)");
+    return;
+  }
   const auto width = from.word("width");
   const auto height = from.word("height");
   constexpr std::int64_t kUsual = std::int64_t{1024} * 1024;
@@ -115,7 +121,6 @@ void read_parts(TrainerReading& from) {
 void read(TrainerReading& from) {
   from.job().model = model_of(from);
   from.want("precision", "bf16");
-  from.want("base_dtype", "bf16");
   from.want("zero_grad", "step-end");
   from.want("batch_size", "1");  // runner.py: its DataLoader gives one sample
   from.take("gradient_accumulation_steps", "accumulate");
@@ -129,6 +134,7 @@ void read(TrainerReading& from) {
   read_adapters(from);
   read_samples(from);
   read_parts(from);
+  if (from.job().find("lora") != nullptr || from.job().find("parts") != nullptr) from.want("base_dtype", "bf16");
   if (const auto trained = from.word("trainable_models"); trained && *trained != "dit" && *trained != "unet") {
     from.not_modelled("trainable_models");
   }
@@ -137,7 +143,7 @@ void read(TrainerReading& from) {
         "enable_optimizer_cpu_offload", "cpu_offload_split_threshold", "template_model_id_or_path"}) {
     from.not_modelled(path);
   }
-  from.without_effect(kWithoutEffect);
+  from.without_effect(kWithoutEffect, arguments::kDiffSynthArguments);
 }
 
 }  // namespace diffsynth_detail

@@ -117,7 +117,14 @@ constexpr std::string_view kWithoutEffect[] = {"adam_*",
                                                "logger",
                                                "overwrite_output_dir",
                                                "preserve_input_precision",
-                                               "fsdp_text_encoder"};
+                                               "fsdp_text_encoder",
+                                               "pretrained_vae_model_name_or_path",
+                                               "remote_text_encoder",
+                                               "val_image_url_or_path",
+                                               "train_text_encoder_ti_frac",
+                                               "train_transformer_frac",
+                                               "enable_t5_ti",
+                                               "cache_latents"};
 
 /// What lies on the GPU besides what is trained.
 enum class Beside : std::uint8_t {
@@ -139,6 +146,9 @@ constexpr std::string_view kFluxTargets =
     "attn.to_k+attn.to_q+attn.to_v+attn.to_out.0+attn.add_k_proj+attn.add_q_proj+attn.add_v_proj+attn.to_add_out+"
     "ff.net.0.proj+ff.net.2+ff_context.net.0.proj+ff_context.net.2";
 constexpr std::string_view kUsualTargets = "to_k+to_q+to_v+to_out.0";
+constexpr std::string_view kControlTargets =  // and of each stream's feed-forward layers
+    "x_embedder+attn.to_k+attn.to_q+attn.to_v+attn.to_out.0+attn.add_k_proj+attn.add_q_proj+attn.add_v_proj+"
+    "attn.to_add_out+ff.net.0.proj+ff.net.2+ff_context.net.0.proj+ff_context.net.2";
 constexpr ScriptRow kScripts[] = {
     {"train_text_to_image.py", false, Beside::all, "512", "16", ""},
     {"train_text_to_image_sdxl.py", false, Beside::precomputed, "1024", "16", ""},
@@ -164,6 +174,15 @@ constexpr ScriptRow kScripts[] = {
     {"train_cogvideox_lora.py", true, Beside::vae, "", "4", kUsualTargets},
     {"train_cogvideox_image_to_video_lora.py", true, Beside::vae, "", "4", kUsualTargets},
     {"train_unconditional.py", false, Beside::precomputed, "64", "16", ""},
+    {"train_instruct_pix2pix_lora.py", true, Beside::all, "256", "16", kUsualTargets},
+    {"train_dreambooth_inpaint.py", false, Beside::all, "512", "4", ""},
+    {"train_dreambooth_inpaint_lora.py", true, Beside::all, "512", "4", kUsualTargets},
+    {"train_multi_subject_dreambooth.py", false, Beside::all, "512", "4", ""},
+    {"train_custom_diffusion.py", false, Beside::all, "512", "4", ""},
+    {"train_control_lora_flux.py", true, Beside::vae, "1024", "4", kControlTargets},
+    {"train_control_flux.py", false, Beside::vae, "1024", "4", ""},
+    {"train_control_lora_cogview4.py", true, Beside::vae, "1024", "4", kUsualTargets},
+    {"train_control_cogview4.py", false, Beside::vae, "1024", "4", ""},
     {"train_controlnet", false, Beside::all, "512", "4", ""},
 };
 
@@ -180,20 +199,41 @@ bool sniff(const Setting& root) {
   return script != nullptr && row_of(script->word) != nullptr;
 }
 
-/// A ControlNet is a copy of the model's first half, whose config is nowhere in the words.
+/// Fields of the config that the script changes: a ControlNet is a copy of the model's first half (from_unet(),
+/// from_transformer()), and a model that is told by an image reads more channels.
+std::string changed_fields(TrainerReading& from, std::string_view script) {
+  const auto has = [&](std::string_view part) { return script.find(part) != std::string_view::npos; };
+  if (has("instruct_pix2pix")) return R"({"in_channels": 8})";
+  if (has("train_control_") && has("_flux")) return R"({"in_channels": 128, "out_channels": 64})";
+  if (has("train_control_")) return R"({"in_channels": 32, "out_channels": 16})";
+  if (!has("train_controlnet")) return {};
+  if (has("_flux")) {
+    const std::int64_t doubles = from.whole("num_double_layers").value_or(4);
+    const std::int64_t singles = from.whole("num_single_layers").value_or(4);
+    return R"({"_class_name": "FluxControlNetModel", "num_layers": )" + std::to_string(doubles) +
+           R"(, "num_single_layers": )" + std::to_string(singles) + "}";
+  }
+  if (has("_sd3")) {
+    const std::int64_t channels = from.whole("num_extra_conditioning_channels").value_or(0);
+    return R"({"_class_name": "SD3ControlNetModel", "num_layers": 12, "extra_conditioning_channels": )" +
+           std::to_string(channels) + "}";
+  }
+  return R"({"_class_name": "ControlNetModel"})";
+}
+
+/// A ControlNet is a copy of the model's first half, unless the words name one.
 void read_model(TrainerReading& from, const ScriptRow& row) {
   from.job().model = from.word("pretrained_model_name_or_path").value_or("");
   if (row.name == "train_unconditional.py") {
     from.job().model = from.word("model_config_name_or_path").value_or("");
-    if (from.job().model.empty()) {
-      from.job().missing.emplace_back("the config.json of the UNet2DModel that the script makes by itself");
-    }
+    from.job().usual_model = "google/ddpm-celebahq-256";  // the script's own has its sizes
     return;
   }
-  if (!row.name.starts_with("train_controlnet")) return;
-  from.job().model = from.word("controlnet_model_name_or_path").value_or("");
-  if (from.job().model.empty())
-    from.job().missing.emplace_back("the ControlNet's config.json, which stands for the model");
+  from.job().changed_fields = changed_fields(from, from.word(kScriptKey).value_or(""));
+  const std::string own = from.word("controlnet_model_name_or_path").value_or("");
+  if (own.empty()) return;
+  from.job().model = own;
+  from.job().changed_fields.clear();
 }
 
 /// Adapters are in the type of what they adapt, and in float32 under fp16 (cast_training_params()).
@@ -228,7 +268,8 @@ void read_samples(TrainerReading& from, const ScriptRow& row) {
 }
 
 void read_parts(TrainerReading& from, const ScriptRow& row) {
-  const bool captions = from.word("caption_column").has_value();
+  const bool controls = row.name.starts_with("train_control_");  // with captions of a column that has a usual name
+  const bool captions = controls || from.word("caption_column").has_value();
   const bool embedded = from.on("pre_compute_text_embeddings");
   Beside beside = row.beside;
   if (beside == Beside::all && embedded) beside = Beside::vae;
@@ -257,6 +298,12 @@ void read(TrainerReading& from) {
   read_adapters(from, *row, mixed);
   read_samples(from, *row);
   read_parts(from, *row);
+  // Keys and values of the prompt alone (models/attention_processor.py: CustomDiffusionAttnProcessor).
+  if (row->name == "train_custom_diffusion.py") {
+    const bool whole = from.word("freeze_model").value_or("crossattn_kv") == "crossattn";
+    from.want("train", whole ? "*attn2*" : "*attn2.to_k,*attn2.to_v", "freeze_model");
+    from.not_modelled("modifier_token");
+  }
   const bool freezes = row->adapts || from.job().find("parts") != nullptr;
   if (freezes) want_frozen_type(from, mixed, "mixed_precision");
   from.take("gradient_accumulation_steps", "accumulate");

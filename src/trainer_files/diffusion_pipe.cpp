@@ -9,22 +9,34 @@ namespace {
 namespace diffusion_pipe_detail {
 
 constexpr std::string_view kWithoutEffect[] = {"caching_batch_size",
-                                               "checkpoint_*",
+                                               "checkpoint_every_n_epochs",
+                                               "checkpoint_every_n_minutes",
                                                "disable_block_swap_for_eval",
                                                "epochs",
-                                               "eval_*",
+                                               "eval_before_first_step",
+                                               "eval_datasets",
+                                               "eval_every_n_epochs",
+                                               "eval_every_n_steps",
+                                               "eval_every_n_examples",
+                                               "eval_gradient_accumulation_steps",
+                                               "eval_micro_batch_size_per_gpu",
                                                "force_constant_lr",
                                                "gradient_clipping",
-                                               "image_eval_*",
+                                               "image_eval_micro_batch_size_per_gpu",
+                                               "eval_image_micro_batch_size_per_gpu",
                                                "logging_steps",
                                                "lr_scheduler",
                                                "map_num_proc",
                                                "max_steps",
                                                "monitoring",
                                                "output_dir",
-                                               "partition_*",
+                                               "partition_method",
+                                               "partition_split",
                                                "pseudo_huber_c",
-                                               "save_*",
+                                               "save_dtype",
+                                               "save_every_n_epochs",
+                                               "save_every_n_examples",
+                                               "save_every_n_steps",
                                                "steps_per_print",
                                                "video_clip_mode",
                                                "warmup_steps",
@@ -47,18 +59,30 @@ constexpr std::string_view kModelWithoutEffect[] = {"type",
                                                     "flux_shift",
                                                     "guidance",
                                                     "image_shift",
-                                                    "llama3_*",
-                                                    "llm_*",
+                                                    "llama3_path",
+                                                    "llama3_4bit",
+                                                    "llm_path",
+                                                    "llm_adapter_path",
+                                                    "llm_adapter_lr",
                                                     "lumina_shift",
-                                                    "max_*",
+                                                    "max_llama3_sequence_length",
+                                                    "max_sequence_length",
+                                                    "max_t",
                                                     "merge_adapters",
-                                                    "min_*",
+                                                    "min_snr_gamma",
+                                                    "min_t",
                                                     "multiscale_loss_weight",
                                                     "shift",
                                                     "sigmoid_scale",
                                                     "single_file_path",
                                                     "t5_path",
-                                                    "text_encoder*",
+                                                    "text_encoder",
+                                                    "text_encoders",
+                                                    "text_encoder_path",
+                                                    "text_encoder_fp8",
+                                                    "text_encoder_nf4",
+                                                    "text_encoder_1_lr",
+                                                    "text_encoder_2_lr",
                                                     "timestep_sample_method",
                                                     "v_pred",
                                                     "vae",
@@ -79,6 +103,26 @@ constexpr std::string_view kModels =
     "flux ltx-video hunyuan-video sdxl cosmos lumina_2 wan chroma hidream sd3 cosmos_predict2 anima omnigen2 "
     "qwen_image "
     "hunyuan_image auraflow z_image hunyuan_video_15 flux2 ernie_image ltx2 ideogram4 krea2 minimax_h3";
+
+/// What each type of model is where the names of its files do not tell; of others there are several sizes.
+constexpr UsualModel kUsual[] = {
+    {"flux2", ""},
+    {"flux", "black-forest-labs/FLUX.1-dev"},
+    {"hunyuan-video", "hunyuanvideo-community/HunyuanVideo"},
+    {"hunyuan_video_15", "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v"},
+    {"hunyuan_image", "tencent/HunyuanImage-2.1"},
+    {"sdxl", "stabilityai/stable-diffusion-xl-base-1.0"},
+    {"lumina_2", "Alpha-VLLM/Lumina-Image-2.0"},
+    {"chroma", "lodestones/Chroma1-HD"},
+    {"hidream", "HiDream-ai/HiDream-I1-Full"},
+    {"anima", "circlestone-labs/Anima"},
+    {"qwen_image", "Qwen/Qwen-Image"},
+    {"auraflow", "fal/AuraFlow-v0.3"},
+    {"z_image", "Tongyi-MAI/Z-Image"},
+    {"ernie_image", "baidu/ERNIE-Image"},
+    {"ideogram4", "ideogram-ai/ideogram-v4"},
+    {"krea2", "krea/Krea-2"},
+};
 
 bool sniff(const Setting& root) {
   return root.at("model.type") != nullptr &&
@@ -110,7 +154,7 @@ void read(TrainerReading& from) {
                   .value_or(
                       from.word("model.transformer_path").value_or(from.word("model.checkpoint_path").value_or(""))));
   from.job().dataset = from.word("dataset").value_or("");
-  from.choice("model.type", kModels, "");
+  from.job().usual_model = usual_model(kUsual, from.choice("model.type", kModels, ""));
   const std::string dtype = from.choice("model.dtype", kTypes, "bfloat16");
   if (dtype != "bfloat16") from.not_modelled("model.dtype", "float32");
   // All weights are in the type of the model, also those that are trained; adapters have a type of their own.

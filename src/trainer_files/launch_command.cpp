@@ -365,7 +365,8 @@ class CommandReader {
       const auto device = from.word(path);
       return device && (*device == "cpu" || *device == "nvme");
     };
-    if (is_away("deepspeed_config.offload_param_device")) {
+    // DeepSpeed reads the parameters' place of ZeRO-3 alone (runtime/zero/config.py).
+    if (stage == "3" && is_away("deepspeed_config.offload_param_device")) {
       from.want("offload", "parameters", "deepspeed_config.offload_param_device");
     } else if (is_away("deepspeed_config.offload_optimizer_device")) {
       from.want("offload", "optimizer", "deepspeed_config.offload_optimizer_device");

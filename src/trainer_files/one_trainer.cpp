@@ -93,7 +93,8 @@ constexpr std::string_view kPartWithoutEffect[] = {"__version",
                                                    "model_name",
                                                    "include",
                                                    "train",
-                                                   "stop_training_after*",
+                                                   "stop_training_after",
+                                                   "stop_training_after_unit",
                                                    "learning_rate",
                                                    "weight_dtype",
                                                    "dropout_probability",
@@ -107,6 +108,35 @@ constexpr std::string_view kPartWithoutEffect[] = {"__version",
 constexpr std::string_view kTypes =
     "NONE FLOAT_8 FLOAT_16 FLOAT_32 BFLOAT_16 TFLOAT_32 INT_8 NFLOAT_4 FLOAT_W8A8 INT_W8A8 FLOAT_W8A8_COMPRESSED "
     "INT_W8A8_COMPRESSED GGUF GGUF_A8_FLOAT GGUF_A8_INT";
+
+/// modules/util/enum/ModelType.py; a name that begins as another stands before it.
+constexpr UsualModel kUsual[] = {
+    {"STABLE_DIFFUSION_15_INPAINTING", "stable-diffusion-v1-5/stable-diffusion-inpainting"},
+    {"STABLE_DIFFUSION_15", "stable-diffusion-v1-5/stable-diffusion-v1-5"},
+    {"STABLE_DIFFUSION_20_INPAINTING", "stabilityai/stable-diffusion-2-inpainting"},
+    {"STABLE_DIFFUSION_20_DEPTH", ""},
+    {"STABLE_DIFFUSION_20_BASE", "stabilityai/stable-diffusion-2-base"},
+    {"STABLE_DIFFUSION_20", "stabilityai/stable-diffusion-2"},
+    {"STABLE_DIFFUSION_21_BASE", "stabilityai/stable-diffusion-2-1-base"},
+    {"STABLE_DIFFUSION_21", "stabilityai/stable-diffusion-2-1"},
+    {"STABLE_DIFFUSION_XL_10_BASE_INPAINTING", "diffusers/stable-diffusion-xl-1.0-inpainting-0.1"},
+    {"STABLE_DIFFUSION_XL_10_BASE", "stabilityai/stable-diffusion-xl-base-1.0"},
+    {"PIXART_ALPHA", "PixArt-alpha/PixArt-XL-2-1024-MS"},
+    {"PIXART_SIGMA", "PixArt-alpha/PixArt-Sigma-XL-2-1024-MS"},
+    {"FLUX_DEV_1", "black-forest-labs/FLUX.1-dev"},
+    {"FLUX_FILL_DEV_1", "black-forest-labs/FLUX.1-Fill-dev"},
+    {"HUNYUAN_VIDEO", "hunyuanvideo-community/HunyuanVideo"},
+    {"HI_DREAM_FULL", "HiDream-ai/HiDream-I1-Full"},
+    {"CHROMA_1", "lodestones/Chroma1-HD"},
+    {"QWEN", "Qwen/Qwen-Image"},
+    {"ANIMA", "circlestone-labs/Anima"},
+    {"KREA_2", "krea/Krea-2"},
+    {"Z_IMAGE", "Tongyi-MAI/Z-Image"},
+    {"ERNIE", "baidu/ERNIE-Image"},
+    {"IDEOGRAM_4", "ideogram-ai/ideogram-v4"},
+    {"WUERSTCHEN_2", "warp-ai/wuerstchen-prior"},
+    {"STABLE_CASCADE_1", "stabilityai/stable-cascade-prior"},
+};
 
 bool sniff(const Setting& root) {
   return root.field("model_type") != nullptr && root.field("base_model_name") != nullptr &&
@@ -255,6 +285,7 @@ void read(TrainerReading& from) {
   const bool adapts = method == "LORA";
   const std::string part = part_of(from);
   from.job().model = from.word(part + ".model_name").value_or("");
+  from.job().usual_model = usual_model(kUsual, from.word("model_type").value_or("STABLE_DIFFUSION_15"));
   const std::string base = from.word("base_model_name").value_or("");
   if (from.job().model.empty()) from.job().model = base;
   for (const std::string_view other :
@@ -283,7 +314,7 @@ void read(TrainerReading& from) {
   from.not_modelled("multi_gpu");
   from.not_modelled("additional_embeddings");
   from.not_modelled("custom_conditioning_image");
-  from.without_effect(kWithoutEffect);
+  from.without_effect(kWithoutEffect, arguments::kOneTrainerArguments);
 }
 
 }  // namespace one_trainer_detail

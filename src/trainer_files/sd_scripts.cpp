@@ -218,6 +218,57 @@ constexpr std::string_view kScripts[] = {"train_network.py",
                                          "hidream_o1_train.py",
                                          "hv_train.py"};
 
+/// What each script trains, where its weights' file does not tell. Tasks are musubi-tuner's.
+constexpr UsualModel kUsual[] = {
+    {"sdxl_", "stabilityai/stable-diffusion-xl-base-1.0"},
+    {"flux_kontext_", "black-forest-labs/FLUX.1-Kontext-dev"},
+    {"flux_2_train_network.py klein-4b", "black-forest-labs/FLUX.2-klein-4B"},
+    {"flux_2_train_network.py klein-base-4b", "black-forest-labs/FLUX.2-klein-4B"},
+    {"flux_2_train_network.py klein-9b", "black-forest-labs/FLUX.2-klein-9B"},
+    {"flux_2_train_network.py klein-base-9b", "black-forest-labs/FLUX.2-klein-9B"},
+    {"flux_2_", "black-forest-labs/FLUX.2-dev"},
+    {"flux_train_network.py chroma", "lodestones/Chroma1-HD"},
+    {"flux_", "black-forest-labs/FLUX.1-dev"},
+    {"lumina_", "Alpha-VLLM/Lumina-Image-2.0"},
+    {"anima_", "circlestone-labs/Anima"},
+    {"hunyuan_image_", "tencent/HunyuanImage-2.1"},
+    {"hv_1_5_", "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v"},
+    {"hv_", "hunyuanvideo-community/HunyuanVideo"},
+    {"wan_train_network.py t2v-1.3B", "Wan-AI/Wan2.1-T2V-1.3B"},
+    {"wan_train_network.py t2v", "Wan-AI/Wan2.1-T2V-14B"},
+    {"wan_train_network.py t2i", "Wan-AI/Wan2.1-T2V-14B"},
+    {"wan_train_network.py i2v-A14B", "Wan-AI/Wan2.2-I2V-A14B"},
+    {"wan_train_network.py i2v-14B-FC", "alibaba-pai/Wan2.1-Fun-14B-Control"},
+    {"wan_train_network.py i2v", "Wan-AI/Wan2.1-I2V-14B-480P"},
+    {"wan_train_network.py flf2v", "Wan-AI/Wan2.1-I2V-14B-720P"},
+    {"fpack_", "lllyasviel/FramePackI2V_HY"},
+    {"qwen_image_", "Qwen/Qwen-Image"},
+    {"zimage_", "Tongyi-MAI/Z-Image"},
+    {"kandinsky5_train_network.py k5-lite-t2v", "kandinskylab/Kandinsky-5.0-T2V-Lite-sft-5s-Diffusers"},
+    {"kandinsky5_train_network.py k5-lite-i2v", "kandinskylab/Kandinsky-5.0-T2V-Lite-sft-5s-Diffusers"},
+    {"kandinsky5_train_network.py k5-lite-t2i", "kandinskylab/Kandinsky-5.0-T2I-Lite-sft-Diffusers"},
+    {"krea2_", "krea/Krea-2"},
+    {"ideogram4_", "ideogram-ai/ideogram-v4"},
+};
+
+/// Of Stable Diffusion 3 the file's name tells the size; of 1.x and 2.x the words do (--v2, --v_parameterization).
+std::string usual_of(TrainerReading& from, const std::string& script) {
+  std::string word = from.word("task").value_or(from.word("model_version").value_or(""));
+  if (script == "wan_train_network.py" && word.empty()) word = "t2v-14B";
+  if (script.starts_with("flux_train")) word = from.word("model_type").value_or("flux");
+  if (script.starts_with("sd3_")) {
+    const std::string name = core::lower_case(from.job().model);
+    if (name.find("large") != std::string::npos) return "stabilityai/stable-diffusion-3.5-large";
+    if (name.find("3.5") != std::string::npos) return "stabilityai/stable-diffusion-3.5-medium";
+    return name.find("medium") == std::string::npos ? "" : "stabilityai/stable-diffusion-3-medium-diffusers";
+  }
+  if (script == "train_network.py" || script == "train_db.py" || script == "fine_tune.py") {
+    if (!from.on("v2")) return "stable-diffusion-v1-5/stable-diffusion-v1-5";
+    return from.on("v_parameterization") ? "stabilityai/stable-diffusion-2-1" : "stabilityai/stable-diffusion-2-1-base";
+  }
+  return usual_model(kUsual, script + " " + word);
+}
+
 bool sniff(const Setting& root) {
   const Setting* const script = root.field(kScriptKey);
   if (script != nullptr) return is_among(kScripts, script->word);
@@ -378,6 +429,7 @@ void read_parts(TrainerReading& from) {
 void read_all(TrainerReading& from) {
   const std::string script = from.word(kScriptKey).value_or("");
   from.job().model = from.word("pretrained_model_name_or_path").value_or(from.word("dit").value_or(""));
+  from.job().usual_model = usual_of(from, script);
   from.job().dataset = from.word("dataset_config").value_or("");
   read_network(from, script);
   read_precision(from);

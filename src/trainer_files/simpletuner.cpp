@@ -15,6 +15,9 @@ constexpr std::string_view kWithoutEffect[] = {"adam_*",
                                                "cosmos3_*",
                                                "find_unused_parameters",
                                                "ltx2_*",
+                                               "ltx2_prefix_conditioning_probability",
+                                               "ltx2_prefix_conditioning_frames",
+                                               "ltx2_first_frame_conditioning_probability",
                                                "minimax_*",
                                                "allow_*",
                                                "aspect_*",
@@ -115,6 +118,7 @@ constexpr Flavour kFlavours[] = {
     {"ace_step", "v15-base", "ACE-Step/acestep-v15-base"},
     {"ace_step", "v15-sft", "ACE-Step/acestep-v15-sft"},
     {"ace_step", "v15-turbo", "ACE-Step/acestep-v15-turbo"},
+    {"anima", "base-v1.0", "circlestone-labs/Anima-Base-v1.0-Diffusers"},
     {"auraflow", "v0.3", "terminusresearch/auraflow-v0.3"},
     {"boogu_image", "v0.1-turbo", "SimpleTuner/Boogu-Image-0.1-Turbo"},
     {"boogu_image", "v0.1-base", "SimpleTuner/Boogu-Image-0.1-Base"},
@@ -128,6 +132,7 @@ constexpr Flavour kFlavours[] = {
     {"ernie", "base", "baidu/ERNIE-Image"},
     {"ernie", "turbo", "baidu/ERNIE-Image-Turbo"},
     {"flux", "krea", "black-forest-labs/FLUX.1-Krea-dev"},
+    {"flux", "kontext", "black-forest-labs/FLUX.1-Kontext-dev"},
     {"flux", "dev", "black-forest-labs/FLUX.1-dev"},
     {"flux", "schnell", "black-forest-labs/FLUX.1-schnell"},
     {"flux2", "klein-9b", "black-forest-labs/FLUX.2-klein-base-9B"},
@@ -138,6 +143,8 @@ constexpr Flavour kFlavours[] = {
     {"hidream", "fast", "HiDream-ai/HiDream-I1-Fast"},
     {"hunyuanvideo", "t2v-480p", "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v"},
     {"hunyuanvideo", "t2v-720p", "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-720p_t2v"},
+    {"hunyuanvideo", "t2v-480p-distilled", "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v"},
+    {"ideogram", "fp8", "ideogram-ai/ideogram-4-fp8"},
     {"kandinsky5_image", "t2i-lite-sft", "kandinskylab/Kandinsky-5.0-T2I-Lite-sft-Diffusers"},
     {"kandinsky5_video", "t2v-lite-sft-5s", "kandinskylab/Kandinsky-5.0-T2V-Lite-sft-5s-Diffusers"},
     {"kolors", "1.0", "terminusresearch/kwai-kolors-1.0"},
@@ -149,7 +156,10 @@ constexpr Flavour kFlavours[] = {
     {"ltxvideo", "0.9.5", "Lightricks/LTX-Video-0.9.5"},
     {"ltxvideo", "0.9.0", "Lightricks/LTX-Video"},
     {"ltxvideo2", "dev", "Lightricks/LTX-2"},
+    {"ltxvideo2", "2.3-dev", "dg845/LTX-2.3-Diffusers"},
+    {"ltxvideo2", "2.3-distilled", "dg845/LTX-2.3-Diffusers"},
     {"lumina2", "2.0", "Alpha-VLLM/Lumina-Image-2.0"},
+    {"lumina2", "neta-lumina", "Alpha-VLLM/Lumina-Image-2.0"},
     {"mageflow", "base", "microsoft/Mage-Flow-Base"},
     {"mageflow", "default", "microsoft/Mage-Flow"},
     {"mageflow", "turbo", "microsoft/Mage-Flow-Turbo"},
@@ -158,8 +168,15 @@ constexpr Flavour kFlavours[] = {
     {"mageflow", "edit-turbo", "microsoft/Mage-Flow-Edit-Turbo"},
     {"omnigen", "v1", "Shitao/OmniGen-v1-diffusers"},
     {"pixart_sigma", "900M-1024-v0.6", "terminusresearch/pixart-900m-1024-ft-v0.6"},
+    {"pixart_sigma", "900M-1024-v0.7-stage1", "terminusresearch/pixart-900m-1024-ft-v0.6"},
+    {"pixart_sigma", "900M-1024-v0.7-stage2", "terminusresearch/pixart-900m-1024-ft-v0.6"},
+    {"pixart_sigma", "600M-512", "PixArt-alpha/PixArt-Sigma-XL-2-512-MS"},
+    {"pixart_sigma", "600M-1024", "PixArt-alpha/PixArt-Sigma-XL-2-1024-MS"},
     {"qwen_image", "v2.0", "Qwen/Qwen-Image-2512"},
     {"qwen_image", "v1.0", "Qwen/Qwen-Image"},
+    {"qwen_image", "edit-v1", "Qwen/Qwen-Image-Edit"},
+    {"qwen_image", "edit-v2", "Qwen/Qwen-Image-Edit-2509"},
+    {"qwen_image", "edit-v3", "Qwen/Qwen-Image-Edit-2511"},
     {"sana", "sana1.5-4.8b-1024", "Efficient-Large-Model/SANA1.5_4.8B_1024px_diffusers"},
     {"sana", "sana1.0-1.6b-1024", "Efficient-Large-Model/Sana_1600M_1024px_BF16_diffusers"},
     {"sanavideo", "2b-480p", "Efficient-Large-Model/SANA-Video_2B_480p_diffusers"},
@@ -207,11 +224,20 @@ void read_model(TrainerReading& from, std::string_view family) {
 
 /// A ControlNet is trained in the place of the model, which lies on the GPU frozen. Its config is nowhere in the file
 /// (helpers/training/trainer.py: init_controlnet_model).
-void read_controlnet(TrainerReading& from) {
+void read_controlnet(TrainerReading& from, std::string_view family) {
   const std::string named = from.word("controlnet_model_name_or_path").value_or("");
   if (!from.on("controlnet")) return;
-  from.job().model = named;
   from.want("parts", "all", "controlnet");
+  // It is made of the model where no file has it, as diffusers' classes do.
+  if (named.empty() && family == "flux") {
+    from.job().changed_fields = R"({"_class_name": "FluxControlNetModel", "num_layers": 4, "num_single_layers": 10})";
+    return from.know("controlnet_custom_config");
+  }
+  if (named.empty() && (family == "sd1x" || family == "sd2x" || family == "sdxl")) {
+    from.job().changed_fields = R"({"_class_name": "ControlNetModel"})";
+    return;
+  }
+  from.job().model = named;
   if (named.empty()) {
     from.job().missing.emplace_back("the ControlNet's config.json, which stands for the model (controlnet true)");
   }
@@ -327,7 +353,7 @@ bool sniff(const Setting& root) {
 void read_plain(TrainerReading& from) {
   const std::string family = family_of(from);
   read_model(from, family);
-  read_controlnet(from);
+  read_controlnet(from, family);
   want_image_loop(from, from.word("mixed_precision").value_or("bf16"), "mixed_precision");
   read_held_type(from);
   from.want("batch_size", from.word("train_batch_size").value_or("4"), "train_batch_size");
@@ -358,7 +384,7 @@ void read_plain(TrainerReading& from) {
   for (const std::string_view path : {"lora_rank", "lora_type", "lora_dropout", "use_dora", "lycoris_config"})
     from.know(path);
   if (family != "ace_step") miss_image_size(from);
-  from.without_effect(kWithoutEffect);
+  from.without_effect(kWithoutEffect, arguments::kSimpleTunerArguments);
 }
 
 void read(TrainerReading& from) { read_made(from, without_dashes(from.root()), &read_plain); }

@@ -48,6 +48,11 @@ const WantedOption* TrainerJob::find(std::string_view option) const {
   return found == options.end() ? nullptr : &*found;
 }
 
+std::string usual_model(std::span<const UsualModel> rows, std::string_view text) {
+  const auto row = std::ranges::find_if(rows, [&](const UsualModel& one) { return text.starts_with(one.key); });
+  return row == rows.end() ? std::string() : std::string(row->model);
+}
+
 void read_into(const TrainerFormat& format, const Setting& root, TrainerJob& job) {
   TrainerReading reading(root, job);
   format.read(reading);
@@ -145,7 +150,33 @@ void TrainerReading::not_modelled(std::string_view path, std::string_view usual)
   job_.not_modelled.push_back(std::move(text));
 }
 
+void TrainerReading::name(std::string_view section, std::span<const std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (!key.ends_with('*')) named_.emplace_back(section, key);
+  }
+}
+
+std::string TrainerReading::nearest_in(std::string_view section, std::string_view key) const {
+  std::vector<std::string_view> names;
+  for (const auto& [owner, name] : named_) {
+    if (owner == section) names.push_back(name);
+  }
+  // What was asked for, by its path.
+  const std::string before = section.empty() ? std::string() : std::string(section) + ".";
+  for (const std::set<std::string, std::less<>>* const asked : {&known_, &parted_}) {
+    for (const std::string& path : *asked) {
+      if (!path.starts_with(before)) continue;
+      const std::string_view rest = std::string_view(path).substr(before.size());
+      names.push_back(rest.substr(0, rest.find('.')));
+    }
+  }
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  return is_among(names, key) ? std::string() : core::did_you_mean(key, names);
+}
+
 void TrainerReading::without_effect(std::span<const std::string_view> keys) {
+  name({}, keys);
   for (const Setting& field : root_.items) {
     const bool parted = field.kind == Setting::Kind::object && parted_.contains(field.key);
     if (!parted && is_listed(keys, field.key)) known_.insert(field.key);
@@ -153,6 +184,12 @@ void TrainerReading::without_effect(std::span<const std::string_view> keys) {
 }
 
 void TrainerReading::without_effect(std::span<const std::string_view> keys, std::string_view arguments) {
+  name({}, keys);
+  for (std::string_view rest = arguments; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    named_.emplace_back(std::string(), rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
   for (const Setting& field : root_.items) {
     const bool parted = field.kind == Setting::Kind::object && parted_.contains(field.key);
     if (parted || !is_listed(keys, field.key)) continue;
@@ -165,6 +202,7 @@ void TrainerReading::without_effect(std::span<const std::string_view> keys, std:
 void TrainerReading::without_effect_in(std::string_view section, std::span<const std::string_view> keys) {
   const Setting* const found = root_.at(section);
   parted_.emplace(section);
+  name(section, keys);
   if (found == nullptr) return;
   for (const Setting& field : found->items) {
     if (is_listed(keys, field.key)) known_.insert(std::string(section) + "." + field.key);
@@ -175,7 +213,7 @@ void TrainerReading::finish_in(const Setting& section, const std::string& path) 
   for (const Setting& field : section.items) {
     const std::string own = path.empty() ? field.key : path + "." + field.key;
     if (known_.contains(own) || field.kind == Setting::Kind::null) continue;
-    if (!parted_.contains(own)) job_.unknown.push_back(own);
+    if (!parted_.contains(own)) job_.unknown.push_back(own + nearest_in(path, field.key));
     else if (field.kind == Setting::Kind::object) finish_in(field, own);
   }
 }

