@@ -1,11 +1,12 @@
-// FLUX.1 (dev, schnell, Fill), Chroma, LongCat-Image, Ovis-Image: blocks with a stream of image tokens and one of text
-// tokens, then blocks over all tokens. Chroma's scales and shifts come from one network, the others' from a layer in
-// each block. FluxControlNetModel: a trained copy of some blocks, which reads an image besides; what its blocks make is
-// added behind those of the frozen FLUX.1, whose config.json is the field "_guided" (a pipeline's folder has it).
-// Source: diffusers 0.38, models/transformers/transformer_flux.py, transformer_chroma.py, transformer_longcat_image.py,
-// transformer_ovis_image.py; examples/dreambooth/train_dreambooth_lora_flux.py (the pipeline packs patches of 2 x 2
-// before the model sees them); models/controlnets/controlnet_flux.py, examples/controlnet/train_controlnet_flux.py:
-// both models are checkpointed, and the frozen one is held in the type of --mixed_precision.
+// FLUX.1 (dev, schnell, Fill), Chroma, LongCat-Image, Ovis-Image, BRIA 3: blocks with a stream of image tokens and one
+// of text tokens, then blocks over all tokens. Chroma's scales and shifts come from one network, the others' from a
+// layer in each block. FluxControlNetModel: a trained copy of some blocks, which reads an image besides; what its
+// blocks make is added behind those of the frozen FLUX.1, whose config.json is the field "_guided" (a pipeline's folder
+// has it). Source: diffusers 0.38, models/transformers/transformer_flux.py, transformer_chroma.py,
+// transformer_longcat_image.py, transformer_ovis_image.py; examples/dreambooth/train_dreambooth_lora_flux.py (the
+// pipeline packs patches of 2 x 2 before the model sees them); models/controlnets/controlnet_flux.py,
+// examples/controlnet/train_controlnet_flux.py: both models are checkpointed, and the frozen one is held in the type of
+// --mixed_precision.
 #pragma once
 
 #include <array>
@@ -22,9 +23,9 @@ namespace gpumem::architectures {
 
 namespace flux {
 
-inline constexpr std::array<std::string_view, 5> kClasses = {"FluxTransformer2DModel", "ChromaTransformer2DModel",
-                                                             "LongCatImageTransformer2DModel", "FluxControlNetModel",
-                                                             "OvisImageTransformer2DModel"};
+inline constexpr std::array<std::string_view, 6> kClasses = {
+    "FluxTransformer2DModel", "ChromaTransformer2DModel",    "LongCatImageTransformer2DModel",
+    "FluxControlNetModel",    "OvisImageTransformer2DModel", "BriaTransformer2DModel"};
 
 enum class Kind : std::uint8_t { flux, chroma, longcat, ovis };
 
@@ -57,7 +58,14 @@ inline Model read(ConfigFields& config) {
   if (name == kClasses[4]) model.kind = Kind::ovis;
   const bool longcat = model.kind == Kind::longcat;
   const bool ovis = model.kind == Kind::ovis;
-  model.prefix = longcat ? "LongCatImage" : ovis ? "OvisImage" : model.kind == Kind::chroma ? "Chroma" : "Flux";
+  const bool bria = name == kClasses[5];  // as LongCat-Image computes
+  if (bria) model.kind = Kind::longcat;
+  if (bria && config.flag("guidance_embeds", false)) config.fail("is a variant that is not known", "guidance_embeds");
+  model.prefix = bria                         ? "Bria"
+                 : longcat                    ? "LongCatImage"
+                 : ovis                       ? "OvisImage"
+                 : model.kind == Kind::chroma ? "Chroma"
+                                              : "Flux";
   model.sizes = dit_sizes(config, {.channels = 64, .text_width = longcat ? 3584 : ovis ? 2048 : 4096});
   model.blocks = dit_layers(config, "num_layers", ovis ? 6 : 19);
   model.singles = dit_layers(config, "num_single_layers", ovis ? 27 : 38);
@@ -72,9 +80,9 @@ inline Model read(ConfigFields& config) {
     model.layers = dit_layers(config, "approximator_layers", 5);
   } else if (!ovis) {
     model.pooled = dit_width(config, "pooled_projection_dim", 768);
-    model.guided = config.flag("guidance_embeds", false) && !longcat;
+    model.guided = config.flag("guidance_embeds", false) && !longcat && !bria;
   }
-  config.ignore({"guidance_embeds", "rope_theta", "pooled_projection_dim"});
+  config.ignore({"guidance_embeds", "rope_theta", "time_theta", "pooled_projection_dim"});
   return model;
 }
 
@@ -100,9 +108,9 @@ inline Tensor conditions(Forward& f, const Model& model, const StepVectors& vect
   const bool flux = model.kind == Kind::flux;
   if (model.kind == Kind::ovis) return timestep_embedding(f, "timestep_embedder", vectors.timestep, kSinusoids, width);
   const InModule inside(f, flux ? "time_text_embed" : "time_embed",
-                        !flux          ? "LongCatImageTimestepEmbeddings"
-                        : model.guided ? "CombinedTimestepGuidanceTextProjEmbeddings"
-                                       : "CombinedTimestepTextProjEmbeddings");
+                        !flux ? model.named(model.prefix == "Bria" ? "TimestepProjEmbeddings" : "TimestepEmbeddings")
+                        : model.guided ? std::string("CombinedTimestepGuidanceTextProjEmbeddings")
+                                       : std::string("CombinedTimestepTextProjEmbeddings"));
   Tensor sum = timestep_embedding(f, "timestep_embedder", vectors.timestep, kSinusoids, width);
   if (model.guided) {
     sum = f.add(sum, timestep_embedding(f, "guidance_embedder", vectors.guidance, kSinusoids, width));
@@ -354,9 +362,12 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   const bool controls = config.text({"_class_name"}, kClasses[0]) == kClasses[3];
   if (controls) refuse_variants(config);
   Model frozen = controls ? read_guided(config, model, f) : model;
+  const bool edits = config.flag("_edits_image", false);  // FLUX.1 Kontext, by its published name
   if (!config.status()) return;
   const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = 2, .usual_text = 512});
-  model.lengths = {sample.height * sample.width / 4, sample.text};
+  const std::int64_t tokens = sample.height * sample.width / 4;
+  model.lengths = {edits ? 2 * tokens : tokens, sample.text};
+  if (edits) f.remark("each sample brings the image that it edits, of the same size");
   frozen.lengths = model.lengths;
   StepInputs inputs{.latents = token_latents(f, model.lengths.image, model.sizes.channels),
                     .prompt = text_input(f, sample, model.sizes.text_width),
@@ -366,7 +377,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   if (model.kind != Kind::chroma) inputs.vectors = step_vectors(f, either);
   Residuals none;
   const Tensor output = controls ? guided(f, model, frozen, inputs) : predicted(f, model, inputs, none);
-  denoiser_loss(f, output, {model.lengths.image, model.sizes.out_channels});
+  denoiser_loss(f, edits ? f.slice(output, 1, 0, tokens) : output, {tokens, model.sizes.out_channels});
 }
 
 inline constexpr auto kTreeClasses = std::to_array<ModelClass>({{"FluxTransformer2D", "FluxTransformer2DModel"}});
@@ -395,10 +406,10 @@ inline constexpr Architecture kArchitecture = {
     .classes = kTreeClasses,
     .read_tree = read_tree,
     .depends_on_images = true,
-    .blocks =
-        names<"FluxTransformerBlock", "FluxSingleTransformerBlock", "ChromaTransformerBlock",
-              "ChromaSingleTransformerBlock", "LongCatImageTransformerBlock", "LongCatImageSingleTransformerBlock",
-              "OvisImageTransformerBlock", "OvisImageSingleTransformerBlock">};
+    .blocks = names<"FluxTransformerBlock", "FluxSingleTransformerBlock", "ChromaTransformerBlock",
+                    "ChromaSingleTransformerBlock", "LongCatImageTransformerBlock",
+                    "LongCatImageSingleTransformerBlock", "OvisImageTransformerBlock",
+                    "OvisImageSingleTransformerBlock", "BriaTransformerBlock", "BriaSingleTransformerBlock">};
 
 }  // namespace flux
 

@@ -1,6 +1,7 @@
 // PRX: blocks whose image tokens ask the image's and the prompt's, which has keys and values alone; scales, shifts and
 // gates come from a layer in each block.
-// Source: diffusers 0.40, models/transformers/transformer_prx.py. A mask of the prompt's padding is not counted.
+// Source: diffusers 0.40, models/transformers/transformer_prx.py. A mask of the prompt's padding is not counted. DiT:
+// see its namespace.
 #pragma once
 
 #include <algorithm>
@@ -114,6 +115,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
       denoiser_sample(f, {.side = side, .patch = model.patch, .usual_side = 1024, .usual_text = 256});
   const std::int64_t tokens = sample.height * sample.width / (model.patch * model.patch);
   const std::int64_t area = model.channels * model.patch * model.patch;
+  f.remark("prompts have no padding: a mask of it would lie in each block");
   const Tensor patches = f.call("clone", {token_latents(f, tokens, area)});
   const Tensor prompt = text_input(f, sample, model.text);
   const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
@@ -142,5 +144,143 @@ inline constexpr Architecture kArchitecture = {.name = "prx",
                                                .blocks = kBlocks};
 
 }  // namespace prx
+
+// DiT: blocks that read a class in place of a prompt; each embeds the timestep and the class by itself.
+// Source: diffusers 0.40, models/transformers/dit_transformer_2d.py, models/attention.py (BasicTransformerBlock),
+// models/normalization.py (AdaLayerNormZero), models/embeddings.py (CombinedTimestepLabelEmbeddings).
+
+namespace dit {
+
+inline constexpr std::array<std::string_view, 1> kBlocks = {"BasicTransformerBlock"};
+inline constexpr std::int64_t kSinusoids = 256;
+
+struct Model {
+  DitSizes sizes;
+  std::int64_t layers = 28;
+  std::int64_t patch = 2;
+  std::int64_t side = 32;
+  std::int64_t classes = 1000;
+  bool bias = true;
+  bool affine = false;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = dit_sizes(config, {.heads = 16, .head_width = 72, .channels = 4});
+  model.layers = config.layers_or("num_layers", 28);
+  model.patch = dit_patch(config);
+  model.side = config.size_or({"sample_size"}, 32);
+  model.classes = dit_width(config, "num_embeds_ada_norm", 1000);
+  model.bias = config.flag("attention_bias", true);
+  model.affine = config.flag("norm_elementwise_affine", false);
+  if (model.side < model.patch || model.side > 4096) config.fail("is larger than gpumem takes", "sample_size");
+  if (config.text({"norm_type"}, "ada_norm_zero") != "ada_norm_zero") config.fail("is not known", "norm_type");
+  if (config.text({"activation_fn"}, "gelu-approximate") != "gelu-approximate") {
+    config.fail("is not known", "activation_fn");
+  }
+  config.ignore({"dropout", "norm_num_groups", "upcast_attention", "norm_eps"});
+  return model;
+}
+
+/// What a step brings beside the latents.
+struct Told {
+  Tensor sinusoids = 0;
+  Tensor label = 0;
+};
+
+inline Tensor embedded(Forward& f, const Model& model, const Told& told) {
+  const std::int64_t width = model.sizes.width;
+  const InModule inside(f, "emb", "CombinedTimestepLabelEmbeddings");
+  const Tensor time = timestep_embedding(f, "timestep_embedder", told.sinusoids, kSinusoids, width);
+  const InModule table(f, "class_embedder", "LabelEmbedding");
+  // One row more, for labels that are dropped.
+  const Tensor label = f.embedding("embedding_table", told.label, model.classes + 1, width);
+  return f.add(time, f.flatten(label, 1, 2));
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor hidden, const Told& told) {
+  const std::int64_t width = model.sizes.width;
+  std::vector<Tensor> rows;
+  Tensor normed = 0;
+  {
+    const InModule inside(f, "norm1", "AdaLayerNormZero");
+    rows = modulation(f, "linear", embedded(f, model, told), width, width, 6);
+    normed = modulated(f, bare_norm(f, "norm", hidden, width), rows[1], rows[0]);
+  }
+  const PlainAttention options = {
+      .width = width, .inner = width, .head_width = model.sizes.head_width, .source_width = width, .bias = model.bias};
+  const Tensor mixed = f.add(f.multiply(rows[2], plain_attention(f, options, normed, normed)), hidden);
+  const Tensor again = modulated(f, affine_norm(f, "norm3", mixed, width, model.affine), rows[4], rows[3]);
+  const Tensor fed = dit_feed_forward(f, "ff", again, width, 4 * width, DitActivation::gelu_tanh);
+  return f.add(f.multiply(rows[5], fed), mixed);
+}
+
+/// The first block's embeddings once more, of which the last norm is made.
+inline Tensor first_embedded(Forward& f, const Model& model, const Told& told) {
+  f.repeat_parameters(true);
+  const InModule list(f, "transformer_blocks", "ModuleList");
+  const InModule first(f, "0", kBlocks[0]);
+  const InModule norm(f, "norm1", "AdaLayerNormZero");
+  const Tensor made = embedded(f, model, told);
+  f.repeat_parameters(false);
+  return made;
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const std::int64_t width = model.sizes.width;
+  const DenoiserSample sample =
+      denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_side = 8 * model.side, .usual_text = 0});
+  const std::int64_t tokens = sample.height * sample.width / (model.patch * model.patch);
+  const Tensor latents = latent_input(f, sample, model.sizes.channels);
+  const Told told = {.sinusoids = timestep_input(f, "timestep", kSinusoids),
+                     .label = f.fixed_token_input("class_labels", 1)};
+  const std::int64_t places = (model.side / model.patch) * (model.side / model.patch);
+  Tensor hidden = patch_embedding(f, latents, model.sizes.channels, width, model.patch, tokens, places);
+  hidden = stack(f, "transformer_blocks", kBlocks[0], model.layers, hidden,
+                 [&](Tensor x, std::int64_t) { return block(f, model, x, told); });
+  const std::vector<Tensor> rows = modulation(f, "proj_out_1", first_embedded(f, model, told), width, width, 2);
+  const Tensor normed = modulated(f, bare_norm(f, "norm_out", hidden, width), rows[1], rows[0]);
+  const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
+  const Tensor output = f.call("clone", {f.linear("proj_out_2", normed, width, out)});
+  // Where the model predicts a variance too, the loss reads the first half.
+  const bool twice = model.sizes.out_channels == 2 * model.sizes.channels;
+  const Tensor half = twice ? f.slice(output, 2, 0, out / 2) : output;
+  denoiser_loss(f, half, {tokens, twice ? out / 2 : out});
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"DiTTransformer2D", "DiTTransformer2DModel"}});
+
+/// What print(model) shows: all but the heads, which are 72 wide, and the size of the samples that it is for.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 72;
+  t.set_string("_class_name", "DiTTransformer2DModel");
+  const std::int64_t patch = t.value("pos_embed.proj", "kernel_size").value_or(1);
+  const std::int64_t width = t.value("pos_embed.proj", "out_channels").value_or(0);
+  t.size("in_channels", "pos_embed.proj", "in_channels");
+  t.set("patch_size", patch);
+  t.set("attention_head_dim", kHead);
+  t.set("num_attention_heads", std::max<std::int64_t>(width / kHead, 1));
+  t.count("num_layers", "transformer_blocks");
+  t.flag("attention_bias", "transformer_blocks.0.attn1.to_q");
+  t.flag("norm_elementwise_affine", "transformer_blocks.0.norm3", "elementwise_affine");
+  const auto labels = t.value("transformer_blocks.0.norm1.emb.class_embedder.embedding_table", "num_embeddings");
+  t.set("num_embeds_ada_norm", std::max<std::int64_t>(labels.value_or(1001) - 1, 1));
+  const std::int64_t out = t.value("proj_out_2", "out_features").value_or(0);
+  t.set("out_channels", std::max<std::int64_t>(out / (patch * patch), 1));
+  t.assume("heads of width 72 and samples of 256 pixels, as DiT-XL has");
+}
+
+inline constexpr Architecture kArchitecture = {.name = "dit",
+                                               .model_types = names<"DiTTransformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
+                                               .blocks = kBlocks};
+
+}  // namespace dit
 
 }  // namespace gpumem::architectures

@@ -274,9 +274,12 @@ inline TwoStreams block(Forward& f, const Model& model, const TwoStreams& in, Te
 inline void write(ConfigFields& config, Head, Forward& f) {
   constexpr std::int64_t kSinusoids = 256;
   Model model = read(config);
+  const bool edits = config.flag("_edits_image", false);  // Qwen-Image-Edit, by its published name
   if (!config.status()) return;
   const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = 2, .usual_text = 256});
-  model.lengths = {sample.height * sample.width / 4, sample.text};
+  const std::int64_t tokens = sample.height * sample.width / 4;
+  model.lengths = {edits ? 2 * tokens : tokens, sample.text};
+  if (edits) f.remark("each sample brings the image that it edits, of the same size");
   const std::int64_t width = model.sizes.width;
   const Tensor latents = token_latents(f, model.lengths.image, model.sizes.channels);
   const Tensor prompt = text_input(f, sample, model.sizes.text_width);
@@ -296,7 +299,8 @@ inline void write(ConfigFields& config, Head, Forward& f) {
                   [&](const TwoStreams& x, std::int64_t) { return block(f, model, x, time, tables); });
   const Tensor normed = continuous_norm(f, "norm_out", streams.image, time, width, width);
   const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
-  denoiser_loss(f, f.linear("proj_out", normed, width, out), {model.lengths.image, out});
+  const Tensor output = f.linear("proj_out", normed, width, out);
+  denoiser_loss(f, edits ? f.slice(output, 1, 0, tokens) : output, {tokens, out});
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"QwenImageTransformer2D", "QwenImageTransformer2DModel"}});

@@ -43,8 +43,8 @@ inline constexpr PublishedRow kImageRows[] = {
     {"stabilityai/stable-diffusion-3.5-large stabilityai/stable-diffusion-3.5-large-turbo", "apart", 8'056'627'520, "",
      R"("_class_name": "SD3Transformer2DModel", "num_layers": 38, "num_attention_heads": 38, )"
      R"("caption_projection_dim": 2432, "pos_embed_max_size": 192, "qk_norm": "rms_norm")"},
-    {"black-forest-labs/FLUX.1-dev black-forest-labs/FLUX.1-Krea-dev black-forest-labs/FLUX.1-Kontext-dev", "apart",
-     11'901'408'320, "", R"("_class_name": "FluxTransformer2DModel", "guidance_embeds": true)"},
+    {"black-forest-labs/FLUX.1-dev black-forest-labs/FLUX.1-Krea-dev", "apart", 11'901'408'320, "",
+     R"("_class_name": "FluxTransformer2DModel", "guidance_embeds": true)"},
     {"black-forest-labs/FLUX.1-schnell", "apart", 11'891'178'560, "", R"("_class_name": "FluxTransformer2DModel")"},
     {"black-forest-labs/FLUX.2-dev", "apart", 32'223'281'152, "", R"("_class_name": "Flux2Transformer2DModel")"},
     {"black-forest-labs/FLUX.2-klein-4B black-forest-labs/FLUX.2-klein-base-4B", "apart", 3'875'544'576, "",
@@ -53,10 +53,18 @@ inline constexpr PublishedRow kImageRows[] = {
     {"black-forest-labs/FLUX.2-klein-9B black-forest-labs/FLUX.2-klein-base-9B", "apart", 9'078'581'248, "",
      R"("_class_name": "Flux2Transformer2DModel", "num_layers": 8, "num_single_layers": 24, )"
      R"("num_attention_heads": 32, "joint_attention_dim": 12288, "guidance_embeds": false)"},
+    {"black-forest-labs/FLUX.1-Kontext-dev", "apart", 11'901'408'320, "",
+     R"("_class_name": "FluxTransformer2DModel", "guidance_embeds": true, "_edits_image": true)"},
+    {"Qwen/Qwen-Image-Edit Qwen/Qwen-Image-Edit-2509 Qwen/Qwen-Image-Edit-2511 "
+     "FireRedTeam/FireRed-Image-Edit-1.0 FireRedTeam/FireRed-Image-Edit-1.1",
+     "apart", 20'430'401'088, "", R"("_class_name": "QwenImageTransformer2DModel", "_edits_image": true)"},
+    {"facebook/DiT-XL-2-256", "apart", 749'826'464, "", R"("_class_name": "DiTTransformer2DModel", "out_channels": 8)"},
+    {"facebook/DiT-XL-2-512", "apart", 749'826'464, "",
+     R"("_class_name": "DiTTransformer2DModel", "out_channels": 8, "sample_size": 64)"},
     {"lodestones/Chroma1-Base lodestones/Chroma1-HD lodestones/Chroma1-Flash lodestones/Chroma", "apart", 8'899'983'424,
      "", R"("_class_name": "ChromaTransformer2DModel")"},
-    {"Qwen/Qwen-Image Qwen/Qwen-Image-2512 Qwen/Qwen-Image-Edit Qwen/Qwen-Image-Edit-2509 Qwen/Qwen-Image-Edit-2511 "
-     "DiffSynth-Studio/Qwen-Image-Distill-Full FireRedTeam/FireRed-Image-Edit-1.0 FireRedTeam/FireRed-Image-Edit-1.1",
+    {"Qwen/Qwen-Image Qwen/Qwen-Image-2512 "
+     "DiffSynth-Studio/Qwen-Image-Distill-Full",
      "apart", 20'430'401'088, "", R"("_class_name": "QwenImageTransformer2DModel")"},
     {"Tongyi-MAI/Z-Image Tongyi-MAI/Z-Image-Turbo", "apart", 6'154'908'736, "",
      R"("_class_name": "ZImageTransformer2DModel")"},

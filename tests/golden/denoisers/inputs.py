@@ -40,6 +40,15 @@ def controlnet(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]
     return inputs
 
 
+def dit(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    width, height = golden["image"]
+    return {
+        "hidden_states": made(batch, 4, height // 8, width // 8, dtype=dtype),
+        "timestep": torch.zeros(batch, dtype=torch.int64, device="cuda"),
+        "class_labels": torch.zeros(batch, dtype=torch.int64, device="cuda"),
+    }
+
+
 def flux(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
     tokens, text = patches(golden, 16), golden["sequence_length"]
     name = golden["config"]["_class_name"]
@@ -385,6 +394,8 @@ INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "PRXTransformer2DModel": prx,
     "OvisImageTransformer2DModel": flux,
     "QwenImageTransformer2DModel": qwen_image,
+    "BriaTransformer2DModel": flux,
+    "DiTTransformer2DModel": dit,
     "PixArtTransformer2DModel": pixart,
     "SanaTransformer2DModel": sana,
     "Kandinsky5Transformer3DModel": kandinsky5,

@@ -87,7 +87,7 @@ TEST(TrainerFiles, LlamaFactoryUpcastsWhatLearns) {
   const TrainerJob frozen = parsed(begin + R"("freeze", "freeze_trainable_layers": 2, "stage2": 1})");
   expect_wanted(frozen, {{"precision", "amp-bf16"}, {"base_dtype", "bf16"}, {"lora", "-"}});
   EXPECT_EQ(frozen.not_modelled, std::vector<std::string>{});
-  EXPECT_EQ(frozen.unknown, std::vector<std::string>{"stage2"});
+  EXPECT_EQ(frozen.unknown, std::vector<std::string>{"stage2 (did you mean 'stage'?)"});
 }
 
 TEST(TrainerFiles, ReadsAxolotl) {

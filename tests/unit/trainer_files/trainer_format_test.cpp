@@ -37,12 +37,12 @@ TEST(TrainerReading, KeysOfSectionsAreNamed) {
             (Names{"zero_optimization.foo", "zero_optimization.offload_optimizer.bar"}));
   EXPECT_EQ(unknown(R"({"batch_size": 1, "model": {"_component_": "m.lora_llama2_7b", "lora_rnak": 64, "lora_alpha": 1},
                         "optimizer": {"_component_": "torch.optim.AdamW", "lr": 1}})"),
-            Names{"model.lora_rnak"});
+            Names{"model.lora_rnak (did you mean 'lora_rank'?)"});
   EXPECT_EQ(unknown(R"({"per_device_train_batch_size": 1, "model_name_or_path": "m",
                         "gradient_checkpointing_kwargs": {"use_reentrantt": false}})"),
-            Names{"gradient_checkpointing_kwargs.use_reentrantt"});
+            Names{"gradient_checkpointing_kwargs.use_reentrantt (did you mean 'use_reentrant'?)"});
   EXPECT_EQ(unknown(R"({"base_model": "m", "fsdp_config": {"offload_params": true, "offload_parms": true}})"),
-            Names{"fsdp_config.offload_parms"});
+            Names{"fsdp_config.offload_parms (did you mean 'offload_params'?)"});
 }
 
 TEST(TrainerReading, WordsThatASettingDoesNotTakeAreErrors) {
@@ -75,6 +75,32 @@ TEST(TrainerReading, StrictTakesNoFileThatIsLeftOutInPart) {
   job::JobRequest request;
   request.training.strict = true;
   EXPECT_TRUE(succeeds(apply(parsed(begin + "}"), request)));
+}
+
+TEST(TrainerReading, NamesTheNearestKeyOfImageTrainers) {
+  const auto unknown = [](const std::string& text) {
+    const auto job = parse_trainer_job(text);
+    EXPECT_TRUE(job) << text;
+    return job && !job->unknown.empty() ? job->unknown.front() : std::string();
+  };
+  EXPECT_EQ(unknown(R"({"model_family": "flux", "validation_promt": "a"})"),
+            "validation_promt (did you mean 'validation_prompt'?)");
+  EXPECT_EQ(unknown(R"({"model_type": "SANA", "base_model_name": "m", "training_method": "LORA", "lora_rnk": 4})"),
+            "lora_rnk (did you mean 'lora_rank'?)");
+  EXPECT_EQ(unknown("micro_batch_size_per_gpu = 1\nsave_evry_n_epochs = 1\n[model]\ntype = 'sdxl'\n"),
+            "save_evry_n_epochs (did you mean 'save_every_n_epochs'?)");
+  EXPECT_EQ(unknown(R"({"model_paths": "m", "dataset_base_path": "d", "dataset_repeet": 1})"),
+            "dataset_repeet (did you mean 'dataset_repeat'?)");
+}
+
+TEST(TrainerReading, UsualModelsAreToldByTheBeginningOfAKey) {
+  constexpr UsualModel kRows[] = {{"flux2", "b"}, {"flux", "a"}};
+  EXPECT_EQ(usual_model(kRows, "flux2_klein"), "b");
+  EXPECT_EQ(usual_model(kRows, "flux_kontext"), "a");
+  EXPECT_EQ(usual_model(kRows, "wan"), "");
+  const auto pipe = parse_trainer_job("micro_batch_size_per_gpu = 1\n[model]\ntype = 'chroma'\n");
+  ASSERT_TRUE(pipe);
+  EXPECT_EQ(pipe->usual_model, "lodestones/Chroma1-HD");
 }
 
 }  // namespace

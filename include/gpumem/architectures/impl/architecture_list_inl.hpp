@@ -242,6 +242,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &phi4_multimodal::kArchitecture,
                                                          &pixart::kArchitecture,
                                                          &prx::kArchitecture,
+                                                         &dit::kArchitecture,
                                                          &qwen3_next::kArchitecture,
                                                          &qwen_image::kArchitecture,
                                                          &qwen_vl::kArchitecture,
