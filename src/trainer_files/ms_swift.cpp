@@ -47,8 +47,9 @@ std::string frozen_parts(TrainerReading& from, std::string_view before, std::str
 std::string targets_of(TrainerReading& from) {
   std::string targets = from.word("target_modules").value_or("all-linear");
   std::replace(targets.begin(), targets.end(), ' ', '+');
-  const std::string left_out = frozen_parts(from, "not:", "+");
+  std::string left_out = frozen_parts(from, "not:", "+");
   if (!targets.starts_with("all-linear")) return targets;
+  if (is_megatron(from.root())) left_out += left_out.empty() ? "not:router" : "+not:router";
   return targets + (left_out.empty() ? "" : "+" + left_out) + "+by-name";  // find_all_linears()
 }
 

@@ -440,9 +440,11 @@ void want_megatron_options(TrainerReading& from) {
 
 void want_megatron_form(TrainerReading& from) {
   TrainerJob& job = from.job();
-  for (const std::string_view other : {"lora", "peft", "train", "megatron_options"}) {
+  for (const std::string_view other : {"peft", "train", "megatron_options"}) {
     if (job.find(other) != nullptr) return;
   }
+  // Adapters of all linear layers: those of Megatron's modules, whose names differ from a config's.
+  if (job.find("lora") != nullptr && from.word("target_modules").value_or("all-linear") != "all-linear") return;
   if (from.on("freeze_llm") || from.word("freeze_parameters") || !job.head.empty()) return;
   const bool fused = from.word("cross_entropy_loss_fusion").value_or("true") != "false";
   job.megatron_fields = std::string(R"("moe_router_dtype": "fp32", "cross_entropy_loss_fusion": )") +

@@ -45,6 +45,7 @@ struct Model {
   std::int64_t expert_ranks = 0;  ///< tensor parallel ranks that share an expert's weights; 0: all
   std::int64_t taken = 1000;      ///< rows that an expert takes, in thousandths of its even share
   bool grouped = false;           ///< TransformerEngine multiplies all experts of a rank at once
+  bool sends = false;             ///< ranks send each other the rows of their experts ("alltoall")
   bool float32_routing = false;   ///< weights of the experts' results
   bool fused_gradients = false;   ///< products add a weight's gradient to the main one themselves
   bool float32_softmax = false;   ///< where attention is written out, which no kernel fuses then
@@ -72,6 +73,7 @@ inline void read_experts(ConfigFields& config, Model& model) {
     if (config.has("expert_tensor_parallel_size")) model.expert_ranks = config.size({"expert_tensor_parallel_size"});
     model.grouped = config.flag("moe_grouped_gemm", false) &&
                     config.text({"transformer_impl"}, "transformer_engine") == "transformer_engine";
+    model.sends = config.text({"moe_token_dispatcher_type"}, "allgather") == "alltoall";
     model.float32_routing = config.text({"moe_router_dtype"}, "bf16") == "fp32";
   }
   config.ignore({"moe_ffn_hidden_size", "moe_router_topk", "moe_layer_freq", "moe_router_enable_expert_bias"});
@@ -298,24 +300,34 @@ inline Tensor expert_fed(Forward& f, const Model& model, Tensor rows, Tensor wei
   return f.linear("linear_fc2", f.as_type_of(f.multiply(active, weights), active), inner, width, linear);
 }
 
-/// Each expert's rows are copied out of all tokens, and what it makes of them is added to the sum. Source:
-/// core/transformer/moe/token_dispatcher.py and moe_utils.py (permute(), unpermute()): what several experts of a rank
-/// share of this, copies in another order for the collectives, is released before the next layer.
+/// Each expert's rows are copied out of all tokens, and what it makes of them is added to the sum. Grouped products
+/// make the rows of all experts before any of them is added. `sends`: the rows that a rank sends, those that it gets,
+/// and its results in the order of the ranks that they go back to have names while they are needed no more. Source:
+/// core r0.13 to 0.19, core/transformer/moe/moe_layer.py: MoELayer.forward() (custom_forward); experts.py:
+/// TEGroupedMLP; token_dispatcher.py: MoEAlltoAllTokenDispatcher (combine_preprocess()).
 inline Tensor add_experts(Forward& f, const Model& model, Tensor input, Tensor weights, Tensor sum) {
   const Mixture& m = model.mixture;
   const InModule list(f, "experts", model.grouped ? "TEGroupedMLP" : "SequentialMLP");
+  const Tensor sent = model.sends ? sent_rows(f, m, input, model.taken, false) : input;
+  const Tensor got = model.sends ? sent_rows(f, m, input, model.taken, true) : input;
   const auto share = [&](Tensor of) {
     return f.call("gather_tokens", {of}, {{"experts", m.experts}, {"per_token", m.per_token}, {"taken", model.taken}});
   };
-  for (std::int64_t index = 0; index < m.experts && !f.failed(); ++index) {
+  std::vector<Tensor> made;
+  const auto visit = [&](std::int64_t index, bool adds) {
     const InModule one(f, std::to_string(index), m.expert_class);
     f.part_of_expert(static_cast<std::uint32_t>(index + 1));
-    const Tensor rows = share(input);
-    const Tensor made = expert_fed(f, model, rows, share(f.slice(weights, 2, 0, 1)));
-    sum = f.call("scatter_tokens", {sum, made}, {{"scatters", true}});
+    if (adds) sum = f.call("scatter_tokens", {sum, made[static_cast<std::size_t>(index)]}, {{"scatters", true}});
+    else made.push_back(expert_fed(f, model, share(input), share(f.slice(weights, 2, 0, 1))));
     f.part_of_expert(0);
+  };
+  for (std::int64_t index = 0; index < m.experts && !f.failed(); ++index) {
+    visit(index, false);
+    if (!model.grouped) visit(index, true);
   }
-  return sum;
+  const Tensor back = model.sends && model.grouped ? sent_rows(f, m, input, model.taken, false) : input;
+  for (std::int64_t index = 0; model.grouped && index < m.experts && !f.failed(); ++index) visit(index, true);
+  return model.sends ? f.leave_function(sum, {sent, got, back}) : sum;
 }
 
 inline Tensor mixture(Forward& f, const Model& model, Tensor input) {

@@ -67,6 +67,16 @@ Tensor add_experts(Forward& f, const Mixture& mixture, Tensor input, Tensor weig
   return sum;
 }
 
+/// All rows of a rank's tokens in the order that Megatron's token dispatcher needs next; `sent`: as they come from the
+/// other ranks that share the experts, where there are such ranks.
+inline Tensor sent_rows(Forward& f, const Mixture& mixture, Tensor input, std::int64_t taken, bool sent) {
+  if (sent) f.part_of_expert(1);  // which every rank has
+  const Tensor rows =
+      f.call("sent_rows", {input}, {{"per_token", mixture.per_token}, {"taken", taken}, {"sent", sent}});
+  f.part_of_expert(0);
+  return rows;
+}
+
 /// The same of all experts at once. `gated(wide)` makes [R, inner] of gates and values [R, 2 inner].
 template <typename Gated>
 Tensor add_grouped_experts(Forward& f, const Mixture& m, const GroupedExperts& all, Tensor input, Tensor weights,

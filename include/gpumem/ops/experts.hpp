@@ -95,6 +95,35 @@ inline core::Result<TensorId> record_share(const OpCall& call, Tape& tape) {
                       .gradient = Gradient::passed});
 }
 
+/// Whether the call is of ranks that send each other rows, and there is but one.
+inline bool sends_nothing(const model::Attributes& attributes) {
+  return attributes.flag("sent", false) && attributes.integer("ranks").value_or(1) <= 1;
+}
+
+/// S per_token rows a sample: what all experts get of these tokens.
+inline core::Result<core::Shape> sent_shape(const OpInput& input) {
+  const core::Shape& tokens = input.inputs[0];
+  if (sends_nothing(input.attributes)) return tokens;
+  const auto per_token = input.attributes.integer("per_token");
+  if (!per_token || *per_token < 1) return missing("per_token");
+  if (tokens.rank() != 3 || tokens[1].kind != core::Dim::Kind::fixed) return unfit(tokens, "a known number of tokens");
+  const std::int64_t taken = std::clamp<std::int64_t>(input.attributes.integer("taken").value_or(1000), 1, 1'000'000);
+  const core::Checked sent = core::Checked(tokens[1].size) * core::Checked(*per_token) * core::Checked(taken);
+  const core::Checked rows = core::Checked(std::max<std::int64_t>(sent.value().value_or(0) / 1000, 1)) * tokens[0].size;
+  if (!sent.valid() || !rows.valid()) return core::Error{core::ErrorCode::overflow, "has too many rows", {}};
+  core::Shape shape;
+  shape.push_back({*rows.value(), tokens[0].kind});
+  shape.push_back(tokens[2]);
+  return shape;
+}
+
+/// A copy of all rows in another order, which no backward keeps: Megatron's token dispatcher names it while experts
+/// compute. "sent": the copy that comes from other ranks, where there are others.
+inline core::Result<TensorId> record_sent(const OpCall& call, Tape& tape) {
+  if (sends_nothing(call.attributes)) return call.tensors[0];
+  return tape.record({.output = call.size.as(tape.tensor(call.tensors[0]).size.dtype), .differentiable = false});
+}
+
 /// torch.zeros_like.
 inline core::Result<TensorId> record_zeros(const OpCall& call, Tape& tape) {
   return tape.record({.output = call.size.as(tape.tensor(call.tensors[0]).size.dtype), .differentiable = false});
@@ -258,7 +287,7 @@ inline core::Result<TensorId> record_put(const OpCall& call, Tape& tape) {
 
 }  // namespace experts_detail
 
-inline constexpr std::array<Op, 13> kExpertsOps = {{
+inline constexpr std::array<Op, 14> kExpertsOps = {{
     {.traits = {.name = "gather_tokens", .family = OpFamily::other, .computes = false},
      .output_shape = experts_detail::gathered_shape,
      .record = experts_detail::record_gather},
@@ -292,6 +321,9 @@ inline constexpr std::array<Op, 13> kExpertsOps = {{
     {.traits = {.name = "token_zeros", .family = OpFamily::other, .computes = false},
      .output_shape = same_shape,
      .record = experts_detail::record_zeros},
+    {.traits = {.name = "sent_rows", .family = OpFamily::other, .computes = false},
+     .output_shape = experts_detail::sent_shape,
+     .record = experts_detail::record_sent},
     {.traits = {.name = "masked_tokens", .family = OpFamily::other, .computes = false},
      .output_shape = experts_detail::masked_shape,
      .record = experts_detail::record_masked},

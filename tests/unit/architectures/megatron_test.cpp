@@ -85,6 +85,29 @@ TEST(Megatron, GatedExpertsReadTheirWeightsWithinTheActivation) {
   EXPECT_EQ(gates, 3 * 2);
 }
 
+TEST(Megatron, NamesTheRowsThatRanksSendEachOtherWhileExpertsCompute) {
+  const std::string experts = R"(, "num_experts": 2, "moe_router_topk": 1, "moe_grouped_gemm": true)";
+  const auto ops_of = [](const core::Result<model::ModelGraph>& graph) {
+    std::vector<std::string> ops;
+    for (const model::Layer& layer : graph->layers()) {
+      const std::string op(graph->op(layer));
+      if (op == "sent_rows" || op == "gather_tokens" || op == "scatter_tokens") ops.push_back(op);
+    }
+    ops.resize(ops.size() / 3);  // of one layer
+    return ops;
+  };
+  const auto gathers = read(with(experts));
+  const auto sends = read(with(experts + R"(, "moe_token_dispatcher_type": "alltoall")"));
+  ASSERT_TRUE(succeeds(gathers));
+  ASSERT_TRUE(succeeds(sends));
+  const std::string rows = "gather_tokens";  // and their weights
+  const std::string sum = "scatter_tokens";
+  EXPECT_EQ(ops_of(gathers), (std::vector<std::string>{rows, rows, rows, rows, sum, sum})) << "grouped";
+  EXPECT_EQ(ops_of(sends),
+            (std::vector<std::string>{"sent_rows", "sent_rows", rows, rows, rows, rows, "sent_rows", sum, sum}));
+  EXPECT_EQ(gathers->parameters(), sends->parameters());
+}
+
 TEST(Megatron, CompressesKeysAndValues) {
   constexpr std::int64_t kLatent = 64 * 16 + 16 + 16 * 4 * 12 + 64 * (16 + 4) + 16 + 16 * 4 * 16 + 4 * 8 * 64;
   EXPECT_EQ(parameters(R"(, "multi_latent_attention": true, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_head_dim": 8,

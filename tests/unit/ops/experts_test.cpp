@@ -26,6 +26,16 @@ TEST(Experts, AreNotFewerThanATokenGoesTo) {
   EXPECT_FALSE(output("gather_tokens", "experts=8, per_token=2", {shape({N, 64})}));
 }
 
+TEST(Experts, AreSentAllRowsAtOnce) {
+  const std::vector<core::Shape> tokens = {shape({N, 100, 64})};
+  EXPECT_EQ(output_text("sent_rows", "per_token=2", tokens), "[200N, 64]");
+  EXPECT_EQ(output_text("sent_rows", "per_token=2, taken=1500", tokens), "[300N, 64]");
+  EXPECT_EQ(output_text("sent_rows", "per_token=2, sent=True", tokens), "[N, 100, 64]") << "one rank has all experts";
+  EXPECT_EQ(output_text("sent_rows", "per_token=2, sent=True, ranks=4", tokens), "[200N, 64]") << "as many come back";
+  EXPECT_FALSE(output("sent_rows", "per_token=0", tokens));
+  EXPECT_FALSE(output("sent_rows", "", tokens));
+}
+
 TEST(Experts, AddTheirResultsIntoOneTensor) {
   Tape tape;
   tape.begin_layer(0);

@@ -18,8 +18,8 @@ TEST(MegatronArguments, AreMadeOfATransformersConfig) {
       1);
   ASSERT_TRUE(succeeds(arguments));
   for (const char* field : {"\"num_layers\": 2", "\"kv_channels\": 32", "\"qk_layernorm\": true", "\"num_experts\": 8",
-                            "\"moe_ffn_hidden_size\": 32", "\"expert_tensor_parallel_size\": 1",
-                            "\"untie_embeddings_and_output_weights\": true"}) {
+                            "\"moe_ffn_hidden_size\": 32", "\"moe_token_dispatcher_type\": \"alltoall\"",
+                            "\"expert_tensor_parallel_size\": 1", "\"untie_embeddings_and_output_weights\": true"}) {
     EXPECT_NE(arguments->find(field), std::string::npos) << field;
   }
   const std::string own = R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4})";

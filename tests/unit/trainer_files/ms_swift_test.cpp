@@ -29,14 +29,17 @@ TEST(MsSwift, MegatronPredictsFurtherTokens) {
             std::vector<std::string>{"mtp_num_layers 1"});
 }
 
-TEST(MsSwift, MegatronRunsItsOwnFormOfAModelThatIsTrainedWhole) {
+TEST(MsSwift, MegatronRunsItsOwnFormOfAModel) {
   const std::string base = R"({"model": "m", "micro_batch_size": "1", "global_batch_size": "16")";
   EXPECT_EQ(parsed(base + "}").megatron_fields,
             R"("moe_router_dtype": "fp32", "cross_entropy_loss_fusion": true, "cross_entropy_fusion_impl": "native")");
   EXPECT_NE(parsed(base + R"(, "cross_entropy_fusion_impl": "te"})").megatron_fields.find(R"("te")"),
             std::string::npos);
-  for (const char* other : {R"("tuner_type": "lora")", R"("freeze_llm": "true")", R"("mtp_num_layers": "1")",
-                            R"("task_type": "seq_cls")", R"("freeze_parameters": "model.layers.0")"}) {
+  EXPECT_EQ(parsed(base + R"(, "tuner_type": "lora", "target_modules": "all-linear"})").megatron_fields,
+            parsed(base + "}").megatron_fields);
+  for (const char* other :
+       {R"("tuner_type": "lora", "target_modules": "linear_qkv")", R"("freeze_llm": "true")",
+        R"("mtp_num_layers": "1")", R"("task_type": "seq_cls")", R"("freeze_parameters": "model.layers.0")"}) {
     EXPECT_EQ(parsed(base + ", " + other + "}").megatron_fields, "") << other;
   }
   EXPECT_EQ(parsed(R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": "full"})").megatron_fields, "");

@@ -249,6 +249,7 @@ GPUMEM_INLINE core::Result<std::string> megatron_arguments_of(std::string_view c
   if (to.number("num_experts", "num_experts")) {
     to.number("num_experts_per_tok", "moe_router_topk");
     to.number("moe_intermediate_size", "moe_ffn_hidden_size");
+    to.put("moe_token_dispatcher_type", "\"alltoall\"");
     if (expert_tensor_parallel > 0) to.put("expert_tensor_parallel_size", std::to_string(expert_tensor_parallel));
   }
   return std::move(to).take();
