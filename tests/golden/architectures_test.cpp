@@ -87,14 +87,13 @@ constexpr Known kKnown[] = {
     {"aya_vision", 0.009, kTolerance},
     {"cohere2_vision", 0.009, kTolerance},
     // A little less in bfloat16, most where blocks run again. This is not explained.
-    {"ernie4_5_vl_moe", kTolerance, 0.013},
     {"ovis2", 0.007, 0.01},
     // A little more where blocks run again. This is not explained.
-    {"dots_ocr", 0.02, 0.01},
+    {"dots_ocr", 0.02, 0.027},
     // Less under autocast. This is not explained.
     {"csm", 0.045, 0.008},
-    {"paddleocr_vl", 0.033, 0.025},
-    {"glm_ocr", 0.044, 0.013},
+    {"paddleocr_vl", 0.033, 0.018},
+    {"glm_ocr", 0.044, 0.02},
     // Not explained: DeBERTa's and Laguna's blocks that run again, EXAONE in bfloat16, and the others.
     {"t5", 0.006, 0.03},
     {"wavlm", kTolerance, 0.01},

@@ -240,7 +240,8 @@ inline core::Result<TensorId> record_table(const OpCall& call, Tape& tape) {
   const model::AttributeValue* named = call.attributes.find("dtype");
   const auto* name = named == nullptr ? nullptr : std::get_if<std::string>(named);
   const auto dtype = name == nullptr ? std::nullopt : core::dtype_from(*name);
-  return tape.record({.output = dtype ? call.size.as(*dtype) : call.size, .differentiable = false});
+  return tape.record(
+      {.output = dtype ? call.size.as(*dtype) : call.size, .typed = dtype.has_value(), .differentiable = false});
 }
 
 /// [.., S, distances] and [S, S] -> [.., S, S]: of each row what is at each distance.

@@ -172,6 +172,7 @@ struct Convolution {
 struct Call {
   std::span<const TensorId> inputs = {};
   TensorSize output = {};
+  bool typed = false;  ///< a float32 output is one; else it has the type that the call computes in
   Output kind = Output::fresh;
   Layout layout = {};              ///< of the output
   std::uint32_t saved_inputs = 0;  ///< bit i: backward keeps input i

@@ -113,5 +113,19 @@ TEST(Positions, GetNoGradient) {
   }
 }
 
+TEST(Positions, ATableHasTheTypeThatIsAskedFor) {
+  for (const char* type : {"float32", "float64", ""}) {
+    Tape tape(model::Precision::bf16);
+    tape.begin_layer(0);
+    const std::vector<model::Attribute> asked = {{"dtype", std::string(type)}};
+    OpCall call;
+    call.size = {64, 0};
+    if (*type != '\0') call.attributes = model::Attributes(asked);
+    const auto table = testing::op("rotary_table").record(call, tape);
+    ASSERT_TRUE(table);
+    EXPECT_EQ(tape.tensor(*table).size.dtype, core::dtype_from(type).value_or(core::DType::bfloat16)) << type;
+  }
+}
+
 }  // namespace
 }  // namespace gpumem::ops

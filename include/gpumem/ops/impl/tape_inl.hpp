@@ -358,7 +358,7 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   }
 
   const bool requires_grad = asks_for_gradients(call, inputs);
-  const bool own_type = call.output.dtype != core::DType::float32;  // ids and masks keep theirs
+  const bool own_type = call.typed || call.output.dtype != core::DType::float32;  // ids and masks keep theirs
   function.output = add(own_type ? call.output : call.output.as(type));
   TapeTensor& output = tensors_.back();
   output.requires_grad = requires_grad && call.differentiable && call.gradient != Gradient::none;
