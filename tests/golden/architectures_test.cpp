@@ -43,7 +43,7 @@ constexpr Known kKnown[] = {
     {"gpt_oss", 0.02, 0.025},
     {"gptj", 0.009, 0.009},
     {"llama4_text", 0.03, 0.021},
-    {"minimax", 0.011, 0.01},
+    {"minimax", kTolerance, 0.01},
     // Before 5.0 the tokens' sum is there before the experts run; here it is made behind them.
     {"minimax_m2", 0.013, 0.008},
     // Keys that later layers read are made again by each block that runs again, and held.
@@ -90,8 +90,8 @@ constexpr Known kKnown[] = {
     {"ovis2", 0.007, 0.01},
     // A little more where blocks run again. This is not explained.
     {"dots_ocr", 0.02, 0.027},
-    // Less under autocast. This is not explained.
-    {"csm", 0.045, 0.008},
+    // More and less under autocast. This is not explained.
+    {"csm", 0.027, 0.008},
     {"paddleocr_vl", 0.033, 0.018},
     {"glm_ocr", 0.044, 0.02},
     // Not explained: DeBERTa's and Laguna's blocks that run again, EXAONE in bfloat16, and the others.
@@ -99,7 +99,7 @@ constexpr Known kKnown[] = {
     {"wavlm", kTolerance, 0.01},
     {"deberta", 0.011, 0.016},
     {"laguna", kTolerance, 0.018},
-    {"exaone_moe", 0.009, 0.018},
+    {"exaone_moe", 0.012, 0.018},
     {"deepseek_ocr2", 0.026, 0.03},
     {"deepseek_vl", 0.013, 0.014},
 };

@@ -204,10 +204,14 @@ inline core::Result<TensorId> record_rms(const OpCall& call, Tape& tape) {
   const TensorId scaled = product(tape, own_type ? call.tensors[0] : full, inverse);
   const TensorId back = tape.cast(scaled, type);
   if (tape.layer_parameters().empty()) return back;
-  const TensorSize whole = tape.tensor(back).size;
-  const bool trained = tape.tensor(tape.layer_parameters()[0]).requires_grad;
+  // A weight of float32 makes the product float32, under autocast too: aten::mul promotes.
+  const TapeTensor& weight = tape.tensor(tape.layer_parameters()[0]);
+  const bool widens = weight.size.dtype == core::DType::float32;
+  const TensorSize whole = widens ? tape.tensor(back).size.as(core::DType::float32) : tape.tensor(back).size;
+  const bool trained = weight.requires_grad;
   return tape.record({.inputs = {&back, 1},
                       .output = whole,
+                      .typed = widens,
                       .saved_for_weight = 1,
                       .backward_scratch = {&whole, trained ? 1U : 0U},
                       .parameters = tape.layer_parameters()});

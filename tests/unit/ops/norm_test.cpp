@@ -78,6 +78,24 @@ TEST(Norm, AGroupNormCalledAsAFunctionKeepsWhatTheModuleKeeps) {
   EXPECT_EQ(module.peak, function.peak);
 }
 
+TEST(Norm, AWeightOfFloat32MakesAnRmsNormsOutputFloat32) {
+  for (const auto precision : {model::Precision::amp_bf16, model::Precision::bf16}) {
+    Tape tape(precision);
+    tape.begin_layer(0);
+    const TensorId read = tape.add_input({8, 1, core::DType::bfloat16});
+    OpCall call;
+    call.tensors = {&read, 1};
+    call.output = shape({N, 8});
+    call.size = {8, 1};
+    call.parameters = 8;
+    const auto made = testing::op("rms_norm").record(call, tape);
+    ASSERT_TRUE(made);
+    const bool widens = precision == model::Precision::amp_bf16;  // whose weights are float32
+    EXPECT_EQ(tape.tensor(*made).size.dtype, widens ? core::DType::float32 : core::DType::bfloat16);
+    EXPECT_EQ(tape.tensor(tape.list(tape.functions().back().saved)[0]).size.dtype, core::DType::bfloat16);
+  }
+}
+
 TEST(Norm, NormalizeKeepsTheInputAndTwoFiguresARow) {
   const auto made = testing::planned(testing::job_of(R"({"name": "x", "shape": ["N", 8]})", R"(
     {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 8, "out_features": 16, "bias": false}},
