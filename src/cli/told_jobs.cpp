@@ -93,9 +93,9 @@ std::optional<JobRequest> sharded_otherwise(const LaunchedJob& launched, const J
 }
 
 /// The model that the command names: a path from here or from one of its files, or a name on the hub.
-std::string model_of(const LaunchedJob& launched, std::vector<std::string>& texts) {
+std::string model_of(const LaunchedJob& launched, bool strict, std::vector<std::string>& texts) {
   const std::string beside = launched.files.empty() ? std::string() : launched.files.front();
-  auto found = told_model(launched.job, beside, texts);
+  auto found = told_model(launched.job, beside, strict, texts);
   return found ? *std::move(found) : launched.job.model;
 }
 
@@ -318,7 +318,7 @@ Result<ToldJob> told_by_trainer_file(Session& session, const EstimateOptions& op
         ErrorCode::missing_information, "it has no batch size; give it with --batch", {options.trainer, 0, {}}};
   }
   if (told.request.summary.empty()) {
-    auto model = told_model(*job, options.trainer, *missing);
+    auto model = told_model(*job, options.trainer, told.request.training.strict, *missing);
     if (!model) return model.error();
     told.request.summary = *std::move(model);
   }
@@ -352,7 +352,8 @@ Result<ToldJob> told_by_command(Session& session, const Launched& launched, cons
   made.global_batch = core::bounded_product({job.batch_size, job.gradient_accumulation, job.layout.data_parallel});
   const Result<std::string> words = detail::lay_under(*told, left_out, made.request);
   if (!words) return words.error();
-  if (made.request.summary.empty()) made.request.summary = detail::model_of(*launched, texts);
+  if (made.request.summary.empty())
+    made.request.summary = detail::model_of(*launched, made.request.training.strict, texts);
   if (made.request.summary.empty()) return detail::unknown_job(*launched, "its model (a config.json or a summary)");
   detail::leave_out_parts(session, launched->job, request, made.request, texts);
   if (const core::Status taken = detail::take_head(session, launched->job, made.request, texts); !taken)

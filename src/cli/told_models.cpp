@@ -15,21 +15,19 @@ namespace told_models_detail {
 
 using trainer_files::TrainerJob;
 
-/// The name of a published model that stands for one that is not here. Nothing: none does.
-std::optional<std::string> stand_in(const TrainerJob& job, std::vector<std::string>& texts) {
-  if (job.model.empty() && job.usual_model.empty()) return std::nullopt;
-  std::string path = job.model;
-  while (path.ends_with('/')) path.pop_back();
-  auto published = summary::published_model(path.substr(path.rfind('/') + 1));
-  const bool by_program = !published && !job.usual_model.empty();
-  if (by_program) published = summary::published_model(job.usual_model);
-  if (!published) return std::nullopt;
-  const std::string why = by_program ? ", as the program trains no other" : "";
-  if (!job.model.empty()) {
-    texts.push_back("the model " + core::quoted(job.model) + " is not here: it is taken to have the sizes of " +
-                    std::string(published->name) + why);
+/// The name of a published model that is taken for one that is not here. Nothing: none is, or `strict` takes none.
+std::optional<std::string> stand_in(const TrainerJob& job, bool strict, std::vector<std::string>& texts) {
+  if (strict) return std::nullopt;
+  auto name = trainer_files::model_by_folder(job.model);
+  const bool by_program = !name && !job.usual_model.empty();
+  if (by_program) {
+    const auto usual = summary::published_model(job.usual_model);
+    if (usual) name = std::string(usual->name);
   }
-  return std::string(published->name);
+  if (!name || job.model.empty()) return name;
+  texts.push_back("the model " + core::quoted(job.model) + " is not here: it is taken to have the sizes of " + *name +
+                  (by_program ? ", as the program trains no other" : ""));
+  return name;
 }
 
 /// The model's config with the fields that the program changes.
@@ -53,7 +51,7 @@ std::optional<std::string> changed_config(const TrainerJob& job, const std::stri
 
 }  // namespace
 
-Result<std::string> told_model(const trainer_files::TrainerJob& job, const std::string& beside,
+Result<std::string> told_model(const trainer_files::TrainerJob& job, const std::string& beside, bool strict,
                                std::vector<std::string>& texts) {
   namespace detail = told_models_detail;
   auto found = trainer_files::find_model(job, beside);
@@ -62,7 +60,7 @@ Result<std::string> told_model(const trainer_files::TrainerJob& job, const std::
   std::optional<std::string> model;
   if (found) model = *found;
   else if (by_name) model = job.model;
-  else model = detail::stand_in(job, texts);
+  else model = detail::stand_in(job, strict, texts);
   if (!model) return found;
   if (job.changed_fields.empty()) return *model;
   auto made = detail::changed_config(job, *model);

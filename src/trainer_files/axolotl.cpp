@@ -243,6 +243,10 @@ void read_mesh(TrainerReading& from) {
 void read_unfrozen(TrainerReading& from) {
   const Setting* const names = from.at("unfrozen_parameters");
   if (names == nullptr || names->items.empty()) return;
+  // Adapters put "base_model.model." before the names, which the expressions then do not match (train.py).
+  if (from.word("adapter") && (from.on("load_in_4bit") || from.on("load_in_8bit"))) {
+    return from.not_modelled("unfrozen_parameters");
+  }
   std::string patterns;
   for (const Setting& name : names->items) {
     std::string_view expression = name.word;

@@ -235,6 +235,7 @@ void read_speech(TrainerReading& from) {
 /// Packed samples fill the length; all others have at most so many tokens.
 void read_lengths(TrainerReading& from) {
   from.take("max_length", "seq_length");
+  if (!from.word("max_length")) assume_length(from, "max_length");
   from.job().shorter = !from.on("packing");
 }
 

@@ -438,6 +438,11 @@ void want_megatron_options(TrainerReading& from) {
   if (!options.empty()) from.want("megatron_options", std::move(options), first);
 }
 
+void assume_length(TrainerReading& from, const std::string& key) {
+  from.want("seq_length", "2048", key);
+  from.job().missing.push_back("how long its samples are (" + key + "); 2,048 tokens are taken, and --seq says others");
+}
+
 void want_megatron_form(TrainerReading& from) {
   TrainerJob& job = from.job();
   for (const std::string_view other : {"peft", "train", "megatron_options"}) {

@@ -61,6 +61,9 @@ void read_megatron_optimizer(TrainerReading& from);
 /// weights' type, CUDA graphs.
 void want_megatron_options(TrainerReading& from);
 
+/// A length where the program cuts no sample unless `key` says so, and the data are not known.
+void assume_length(TrainerReading& from, const std::string& key);
+
 /// A language model that is trained whole runs as Megatron writes it: queries, keys and values are views of one
 /// product, which stays while backward needs the values. Adapters, parts and other heads are told by transformers'
 /// names. Source: mcore-bridge 1.2, model/gpt_model.py; Megatron-LM core 0.12 to 0.16, core/transformer/attention.py

@@ -89,12 +89,29 @@ bool sniff(const Setting& root) {
                      [](const Setting& field) { return field.field("_component_") != nullptr; });
 }
 
+/// What a file runs besides training on its samples alone; empty: nothing. Preferences hold a second model or a second
+/// pass, distillation a teacher; files of evaluation and generation have no optimizer.
+std::string other_job(TrainerReading& from) {
+  for (const std::string_view model : {"teacher_model", "ref_checkpointer", "reward_and_value_model",
+                                       "ref_policy_model", "policy_model", "base_model_path"}) {
+    if (from.at(std::string(model)) != nullptr) return "a torchtune job with " + std::string(model);
+  }
+  const std::string loss = component(from, "loss");
+  for (const std::string_view preference : {"DPOLoss", "RSOLoss", "PPOLoss", "GRPOLoss", "GRPOSimpleLoss"}) {
+    if (loss == preference) return "loss " + loss;
+  }
+  return from.at("optimizer") == nullptr ? "a torchtune file without an optimizer, which trains nothing," : "";
+}
+
 void read(TrainerReading& from) {
+  from.job().unlike = other_job(from);
   from.job().model = from.word("checkpointer.checkpoint_dir").value_or("");
   from.want("loop", "torchtune");
   from.take("batch_size", "batch_size");
   from.take("gradient_accumulation_steps", "accumulate");
   from.take("tokenizer.max_seq_len", "seq_length");
+  if (!from.word("tokenizer.max_seq_len")) assume_length(from, "tokenizer.max_seq_len");
+  from.job().shorter = !from.on("dataset.packed");
   if (const auto optimizer = from.word("optimizer._component_")) {
     want_optimizer(from, *optimizer, "optimizer._component_");
   }

@@ -10,6 +10,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/summary/model_folder.hpp"
 #include "image_trainers.hpp"
 #include "llama_factory.hpp"
 #include "megatron_lm.hpp"
@@ -310,6 +311,18 @@ core::Result<std::string> find_model(const TrainerJob& job, const std::string& t
   return core::Error{core::ErrorCode::missing_information,
                      "the model " + core::quoted(job.model) + " is not here; " + kRemedy,
                      {trainer_file, 0, {}}};
+}
+
+std::optional<std::string> model_by_folder(std::string_view path) {
+  const auto strip = [&](std::string_view ending) {
+    if (path.ends_with(ending)) path.remove_suffix(ending.size());
+  };
+  strip("/");
+  strip("/original");  // where Meta's own checkpoint lies in a folder of Llama
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const auto published = summary::published_model(path.substr(slash + 1));
+  return published ? std::optional<std::string>(published->name) : std::nullopt;
 }
 
 }  // namespace gpumem::trainer_files

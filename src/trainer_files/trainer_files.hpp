@@ -57,4 +57,7 @@ void keep_masters(TrainerJob& job);
 /// Errors: missing_information if the file names no model, or one that is not here.
 [[nodiscard]] core::Result<std::string> find_model(const TrainerJob& job, const std::string& trainer_file);
 
+/// The published model that the last name of a path means which is not here: "/tmp/Llama-2-7b-hf", "models/Qwen2.5-7B".
+[[nodiscard]] std::optional<std::string> model_by_folder(std::string_view path);
+
 }  // namespace gpumem::trainer_files

@@ -128,6 +128,9 @@ TEST(PublishedModels, CopiesOfOtherOwnersAreTheirMakersModels) {
   EXPECT_EQ(name_of("unsloth/gemma-3-4b-it"), "google/gemma-3-4b-it");
   EXPECT_EQ(name_of("models/Qwen2.5-7B"), "") << "a folder of somebody's own";
   EXPECT_EQ(name_of("unsloth/my-model"), "");
+  EXPECT_EQ(name_of("hugging-quants/Meta-Llama-3.1-405B-BNB-NF4-BF16"), "meta-llama/Llama-3.1-405B");
+  EXPECT_EQ(name_of("TheBloke/Llama-2-7B-GPTQ"), "meta-llama/Llama-2-7b-hf");
+  EXPECT_EQ(name_of("TechxGenus/Meta-Llama-3-8B-Instruct-AWQ"), "meta-llama/Meta-Llama-3-8B-Instruct");
   const auto packed = published_model("unsloth/llama-3-8b-Instruct-bnb-4bit");
   ASSERT_TRUE(packed);
   EXPECT_EQ(packed->name, "meta-llama/Meta-Llama-3-8B-Instruct");

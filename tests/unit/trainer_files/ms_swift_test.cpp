@@ -19,6 +19,13 @@ TEST(MsSwift, MegatronTrainsInFewerBits) {
   EXPECT_EQ(one.not_modelled, std::vector<std::string>{"exp_avg_dtype bf16"});
 }
 
+TEST(MsSwift, ALengthThatIsNotSaidIsTakenAndNamed) {
+  const TrainerJob open = parsed(R"({"model": "m", "tuner_type": "lora"})");
+  expect_wanted(open, {{"seq_length", "2048"}});
+  EXPECT_EQ(open.missing.size(), 1U);
+  expect_wanted(parsed(R"({"model": "m", "tuner_type": "lora", "max_length": "512"})"), {{"seq_length", "512"}});
+}
+
 TEST(MsSwift, MegatronPredictsFurtherTokens) {
   const std::string base =
       R"({"model": "m", "micro_batch_size": "1", "global_batch_size": "16", "mtp_num_layers": "1")";

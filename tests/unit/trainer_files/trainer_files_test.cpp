@@ -485,6 +485,40 @@ TEST(TrainerFiles, FindsTheModelBesideTheFile) {
   EXPECT_FALSE(find_model(job, "x.json"));
 }
 
+TEST(TrainerFiles, AFolderThatIsNotHereMayBeAPublishedModel) {
+  EXPECT_EQ(model_by_folder("/tmp/Llama-2-7b-hf"), "meta-llama/Llama-2-7b-hf");
+  EXPECT_EQ(model_by_folder("/tmp/Meta-Llama-3.1-8B-Instruct/"), "meta-llama/Llama-3.1-8B-Instruct");
+  EXPECT_EQ(model_by_folder("/tmp/Meta-Llama-3-8B/original/"), "meta-llama/Meta-Llama-3-8B");
+  EXPECT_EQ(model_by_folder("models/Llama-2-7b"), "meta-llama/Llama-2-7b-hf");
+  for (const char* none : {"/tmp/my-model", "Qwen3-8B", "/", ""}) EXPECT_FALSE(model_by_folder(none)) << none;
+}
+
+TEST(TrainerFiles, TorchtuneCutsNoSampleUnlessTheFileSaysSo) {
+  const std::string rest = R"("batch_size": 2, "optimizer": {"_component_": "torch.optim.AdamW"},
+    "model": {"_component_": "torchtune.models.llama3.llama3_8b"})";
+  const auto open = parse_trainer_job(R"({"tokenizer": {"_component_": "t", "max_seq_len": null}, )" + rest + "}");
+  ASSERT_TRUE(succeeds(open));
+  ASSERT_NE(open->find("seq_length"), nullptr);
+  EXPECT_EQ(open->find("seq_length")->value, "2048");
+  EXPECT_EQ(open->missing.size(), 1U);
+  const auto cut = parse_trainer_job(R"({"tokenizer": {"_component_": "t", "max_seq_len": 512}, )" + rest + "}");
+  ASSERT_TRUE(succeeds(cut));
+  EXPECT_EQ(cut->find("seq_length")->value, "512");
+  EXPECT_EQ(cut->unlike, "");
+}
+
+TEST(TrainerFiles, TorchtuneJobsThatAreNoPlainTrainingAreRefused) {
+  const std::string model = R"("batch_size": 2, "model": {"_component_": "torchtune.models.llama3.llama3_8b"})";
+  const std::string optimizer = R"(, "optimizer": {"_component_": "torch.optim.AdamW"})";
+  for (const std::string& text :
+       {"{" + model + "}", "{" + model + optimizer + R"(, "loss": {"_component_": "torchtune.rlhf.loss.DPOLoss"}})",
+        "{" + model + optimizer + R"(, "teacher_model": {"_component_": "torchtune.models.llama3.llama3_8b"}})"}) {
+    const auto job = parse_trainer_job(text);
+    ASSERT_TRUE(succeeds(job));
+    EXPECT_NE(job->unlike, "") << text;
+  }
+}
+
 TEST(TrainerFiles, AFileThatIsNotThereIsUnreadable) {
   const auto job = read_trainer_job(kExamples + "missing.json");
   ASSERT_FALSE(job);

@@ -110,7 +110,8 @@ inline std::optional<PublishedModel> of_its_maker(std::string_view name) {
 /// Owners on the hub, and on ModelScope, that publish copies of models under their makers' names.
 inline constexpr auto kCopiers =
     std::to_array<std::string_view>({"unsloth", "nousresearch", "llm-research", "ai-modelscope", "openai-mirror",
-                                     "mistral-community", "zhipuai", "nv-community", "alpindale", "casperhansen"});
+                                     "mistral-community", "zhipuai", "nv-community", "alpindale", "casperhansen",
+                                     "hugging-quants", "techxgenus", "thebloke", "axolotl-quants", "tencent-hunyuan"});
 
 /// What a copy is called without its owner, in lower case, and whether bitsandbytes stored it in four bits.
 struct CopiedName {
@@ -126,9 +127,11 @@ inline void drop_quantization(std::string& config) {
 }
 
 inline std::string without_owner(std::string_view name) {
-  constexpr std::string_view kMeta = "meta-";  // of Llama's makers, who call their models both ways
+  constexpr std::string_view kMeta = "meta-";        // of Llama's makers, who call their models both ways
+  constexpr std::string_view kTransformers = "-hf";  // of models that were first published in another form
   std::string plain = core::lower_case(name.substr(name.find('/') + 1));
   if (plain.starts_with(kMeta)) plain.erase(0, kMeta.size());
+  if (plain.ends_with(kTransformers)) plain.resize(plain.size() - kTransformers.size());
   return plain;
 }
 
@@ -136,7 +139,7 @@ inline std::optional<CopiedName> copied_name(std::string_view name) {
   const std::string owner = core::lower_case(name.substr(0, std::min(name.find('/'), name.size())));
   if (std::find(kCopiers.begin(), kCopiers.end(), owner) == kCopiers.end()) return std::nullopt;
   CopiedName copy{without_owner(name)};
-  for (const std::string_view ending : {"-unsloth-bnb-4bit", "-bnb-4bit"}) {
+  for (const std::string_view ending : {"-unsloth-bnb-4bit", "-bnb-4bit", "-bnb-nf4-bf16"}) {
     if (!copy.name.ends_with(ending)) continue;
     copy.name.resize(copy.name.size() - ending.size());
     copy.four_bits = true;
@@ -152,6 +155,7 @@ struct StoredForm {
 inline constexpr StoredForm kStoredForms[] = {
     {"-AWQ", R"(, "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}})"},
     {"-GPTQ-Int4", R"(, "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128}})"},
+    {"-GPTQ", R"(, "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128}})"},
     {"-FP8", R"(, "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}})"}};
 
 /// Nothing: this is no such name, or the whole model's is not known.
@@ -170,10 +174,10 @@ inline std::optional<PublishedModel> stored_in_fewer_bits(std::string_view name)
 /// several makers are.
 inline std::optional<PublishedModel> named_without_owner(std::string_view name) {
   if (name.empty() || name.find('/') != std::string_view::npos) return std::nullopt;
-  const std::string asked = core::lower_case(name);
+  const std::string asked = without_owner(name);
   std::optional<PublishedModel> found;
   for (const std::string_view one : published_model_names()) {
-    if (core::lower_case(one.substr(one.find('/') + 1)) != asked && without_owner(one) != asked) continue;
+    if (without_owner(one) != asked) continue;
     auto model = of_its_maker(one);
     if (found && model && found->parameters != model->parameters) return std::nullopt;
     if (!found) found = std::move(model);
