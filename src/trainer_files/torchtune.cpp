@@ -111,7 +111,6 @@ void read(TrainerReading& from) {
   from.take("gradient_accumulation_steps", "accumulate");
   from.take("tokenizer.max_seq_len", "seq_length");
   if (!from.word("tokenizer.max_seq_len")) assume_length(from, "tokenizer.max_seq_len");
-  from.job().shorter = !from.on("dataset.packed");
   if (const auto optimizer = from.word("optimizer._component_")) {
     want_optimizer(from, *optimizer, "optimizer._component_");
   }
