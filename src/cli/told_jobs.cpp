@@ -352,8 +352,9 @@ Result<ToldJob> told_by_command(Session& session, const Launched& launched, cons
   made.global_batch = core::bounded_product({job.batch_size, job.gradient_accumulation, job.layout.data_parallel});
   const Result<std::string> words = detail::lay_under(*told, left_out, made.request);
   if (!words) return words.error();
-  if (made.request.summary.empty())
+  if (made.request.summary.empty()) {
     made.request.summary = detail::model_of(*launched, made.request.training.strict, texts);
+  }
   if (made.request.summary.empty()) return detail::unknown_job(*launched, "its model (a config.json or a summary)");
   detail::leave_out_parts(session, launched->job, request, made.request, texts);
   if (const core::Status taken = detail::take_head(session, launched->job, made.request, texts); !taken)
