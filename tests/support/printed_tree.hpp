@@ -126,6 +126,7 @@ inline std::string line_of(const model::ModelGraph& graph, const model::Layer& l
   }
   if (op == "embedding") return two("", "num_embeddings", "", "embedding_dim") + ")";
   if (op == "layer_norm" || op == "rms_norm") return norm(attributes, name, op == "rms_norm");
+  if (op == "batch_norm") return name + "(" + number(attributes, "num_features") + ", eps=1e-05, momentum=0.1)";
   if (op == "group_norm") {
     return two("", "num_groups", "", "num_channels") + ", eps=1e-05, affine=True)";
   }

@@ -38,7 +38,7 @@ struct NamedHead {
   std::string_view ending;
   Head head;
 };
-inline constexpr std::array<NamedHead, 23> kHeads = {
+inline constexpr std::array<NamedHead, 25> kHeads = {
     {{"ForCausalLM", Head::causal_lm},
      {"ForCTC", Head::causal_lm},
      {"LMHeadModel", Head::causal_lm},
@@ -59,14 +59,16 @@ inline constexpr std::array<NamedHead, 23> kHeads = {
      {"ForPretraining", Head::own},
      {"ForClassification", Head::own},
      {"ForRegression", Head::own},
+     {"ForSemanticSegmentation", Head::own},
      {"EncoderModel", Head::encoder},
      {"MarianMTModel", Head::causal_lm},
+     {"ModelLM", Head::masked_lm},
      {"Model", Head::none}}};
 
 /// Endings of transformers' classes whose heads no architecture has: one must not be taken for the usual head.
-inline constexpr std::array<std::string_view, 7> kOtherHeads = {
-    "ForImageTextRetrieval",   "ForMaskedImageModeling",      "ForMultipleChoice", "ForNextSentencePrediction",
-    "ForSemanticSegmentation", "ForTimeSeriesClassification", "ForXVector"};
+inline constexpr std::array<std::string_view, 6> kOtherHeads = {
+    "ForImageTextRetrieval",     "ForMaskedImageModeling",      "ForMultipleChoice",
+    "ForNextSentencePrediction", "ForTimeSeriesClassification", "ForXVector"};
 
 }  // namespace architectures_detail
 

@@ -241,4 +241,260 @@ inline constexpr std::array<ModuleForward, 2> kDetectionNets = {
     {{names<"FasterRCNN", "MaskRCNN", "KeypointRCNN">, detection_detail::call_two_stages},
      {names<"RetinaNet", "FCOS">, detection_detail::call_one_stage}}};
 
+// SegFormer: stages of overlapping patches, whose keys and values are those of a smaller image, and a decoder that
+// joins what all stages leave. The loss of segmentation is of logits enlarged to the image. Blocks are checkpointed by
+// no release. Source: transformers 5.5, models/segformer/modeling_segformer.py.
+
+namespace segformer {
+
+struct Stage {
+  std::int64_t blocks = 1;
+  std::int64_t heads = 1;
+  std::int64_t width = 1;
+  std::int64_t reduction = 1;  ///< of a side, of keys and values
+  std::int64_t patch = 3;
+  std::int64_t step = 2;
+  std::int64_t inner = 1;
+  PictureSize size = {};  ///< of its patches
+};
+
+struct Model {
+  std::vector<Stage> stages;
+  PictureSize picture;
+  std::int64_t channels = 3;
+  std::int64_t joined = 256;  ///< width of the decoder
+  std::int64_t labels = 2;
+  double dropout = 0.0;
+  double attention_dropout = 0.0;
+  double path_dropout = 0.1;
+  double decoder_dropout = 0.1;
+  std::string_view activation = "gelu";
+};
+
+inline void read_stages(ConfigFields& config, Model& m) {
+  constexpr std::int64_t kWidest = 1 << 16;
+  const Sizes blocks = config.sizes_or("depths", {2, 2, 2, 2});
+  const Sizes heads = config.sizes_or("num_attention_heads", {1, 2, 5, 8});
+  const Sizes widths = config.sizes_or("hidden_sizes", {32, 64, 160, 256});
+  const Sizes reductions = config.sizes_or("sr_ratios", {8, 4, 2, 1});
+  const Sizes patches = config.sizes_or("patch_sizes", {7, 3, 3, 3});
+  const Sizes steps = config.sizes_or("strides", {4, 2, 2, 2});
+  const Sizes ratios = config.sizes_or("mlp_ratios", {4, 4, 4, 4});
+  const std::size_t count = blocks.size();
+  constexpr std::size_t kMostStages = 8;
+  if (count == 0 || count > kMostStages) return config.fail("must have one to eight stages", "depths");
+  for (const Sizes* each : {&heads, &widths, &reductions, &patches, &steps, &ratios}) {
+    if (each->size() != count) return config.fail("has not as many stages as another list has", "depths");
+  }
+  PictureSize size = m.picture;
+  for (std::size_t at = 0; at < count; ++at) {
+    const std::int64_t patch = patches[at];
+    const bool sound = blocks[at] <= ConfigFields::kMostLayers && widths[at] <= kWidest && ratios[at] <= 64;
+    if (!sound) return config.fail("has more layers or wider ones than gpumem takes", "depths");
+    if (widths[at] % heads[at] != 0) return config.fail("does not divide hidden_sizes", "num_attention_heads");
+    if (patch > 1024 || steps[at] > patch) return config.fail("leaves pixels between patches", "patch_sizes");
+    size = {convolved_side(size.width, patch, steps[at], patch / 2),
+            convolved_side(size.height, patch, steps[at], patch / 2)};
+    if (size.width < reductions[at] || size.height < reductions[at])
+      return config.fail("leaves no keys of such an image", "sr_ratios");
+    m.stages.push_back(
+        {blocks[at], heads[at], widths[at], reductions[at], patch, steps[at], ratios[at] * widths[at], size});
+  }
+}
+
+inline Model read(ConfigFields& config) {
+  Model m;
+  m.picture = picture_read(config, 224);
+  read_stages(config, m);
+  m.channels = config.size_or({"num_channels"}, 3);
+  m.joined = config.size_or({"decoder_hidden_size"}, 256);
+  m.labels = labels_of(config);
+  m.dropout = config.number({"hidden_dropout_prob"}, 0.0);
+  m.attention_dropout = config.number({"attention_probs_dropout_prob"}, 0.0);
+  m.path_dropout = config.number({"drop_path_rate"}, 0.1);
+  m.decoder_dropout = config.number({"classifier_dropout_prob"}, 0.1);
+  m.activation = config.text({"hidden_act"}, "gelu");
+  if (!config.flag("reshape_last_stage", true)) config.fail("is true in this model", "reshape_last_stage");
+  config.ignore({"num_encoder_blocks", "downsampling_rates", "semantic_loss_ignore_index"});
+  return m;
+}
+
+/// [N, h w, C] -> [N, C, h, w], a view.
+inline Tensor image_of(Forward& f, Tensor rows, const PictureSize& size) {
+  return f.unflatten(f.permute(rows, {0, 2, 1}), 2, {size.height, size.width});
+}
+inline Tensor rows_of(Forward& f, Tensor image) { return f.permute(f.flatten(image, 2, 3), {0, 2, 1}); }
+
+inline Tensor enlarge(Forward& f, Tensor image, const PictureSize& size) {
+  return f.call("upsample", {image}, {{"size", Sizes{size.height, size.width}}});
+}
+
+inline Tensor attention(Forward& f, const Model& m, const Stage& s, Tensor input) {
+  const InModule outer(f, "attention", "SegformerAttention");
+  Tensor mixed = 0;
+  {
+    const InModule inside(f, "self", "SegformerEfficientSelfAttention");
+    const std::int64_t each = s.width / s.heads;
+    const Tensor query = split_heads(f, f.linear("query", input, s.width, s.width), each);
+    Tensor read = input;
+    if (s.reduction > 1) {
+      const Convolution smaller = {.in = s.width, .out = s.width, .kernel = s.reduction, .stride = s.reduction};
+      const Tensor made = convolution(f, "sr", image_of(f, input, s.size), smaller);
+      read = f.layer_norm("layer_norm", rows_of(f, made), s.width);
+    }
+    const Tensor key = split_heads(f, f.linear("key", read, s.width, s.width), each);
+    const Tensor value = split_heads(f, f.linear("value", read, s.width, s.width), each);
+    const Tensor scores = f.scale(f.call("matmul", {query, f.permute(key, {0, 1, 3, 2})}));
+    const Tensor weights = f.dropout("dropout", f.call("softmax", {scores}), m.attention_dropout);
+    mixed = f.leave_function(merge_heads(f, f.call("matmul", {weights, value})), {scores});
+  }
+  const InModule output(f, "output", "SegformerSelfOutput");
+  return f.dropout("dropout", f.linear("dense", mixed, s.width, s.width), m.dropout);
+}
+
+inline Tensor mixed_feed_forward(Forward& f, const Model& m, const Stage& s, Tensor input) {
+  const InModule inside(f, "mlp", "SegformerMixFFN");
+  Tensor wide = f.linear("dense1", input, s.width, s.inner);
+  {
+    const InModule convolves(f, "dwconv", "SegformerDWConv");
+    const Convolution own = {.in = s.inner, .out = s.inner, .kernel = 3, .padding = 1, .groups = s.inner};
+    wide = rows_of(f, convolution(f, "dwconv", image_of(f, wide, s.size), own));
+  }
+  const Tensor open = f.dropout("dropout", f.activation("intermediate_act_fn", wide, m.activation), m.dropout);
+  return f.dropout("dropout", f.linear("dense2", open, s.inner, s.width), m.dropout);
+}
+
+inline Tensor block(Forward& f, const Model& m, const Stage& s, Tensor input, double path_dropout) {
+  const auto dropped = [&](Tensor of) {
+    return path_dropout > 0.0 ? f.call("stochastic_depth", {f.scale(of)}, {{"p", path_dropout}}) : of;
+  };
+  const Tensor mixed = dropped(attention(f, m, s, f.layer_norm("layer_norm_1", input, s.width)));
+  const Tensor attended = f.add(mixed, input);
+  const Tensor fed = dropped(mixed_feed_forward(f, m, s, f.layer_norm("layer_norm_2", attended, s.width)));
+  return f.leave_function(f.add(fed, attended), {mixed, fed});
+}
+
+/// What each stage leaves, [N, C, h, w].
+inline std::vector<Tensor> encoder(Forward& f, const Model& m) {
+  Tensor image = f.sample_input("pixel_values", {m.channels, m.picture.height, m.picture.width});
+  const InModule outer(f, "segformer", "SegformerModel");
+  const InModule inside(f, "encoder", "SegformerEncoder");
+  std::int64_t all = -1;
+  for (const Stage& stage : m.stages) all += stage.blocks;
+  std::int64_t before = 0;
+  std::vector<Tensor> left;
+  for (std::size_t at = 0; at < m.stages.size() && !f.failed(); ++at) {
+    const Stage& s = m.stages[at];
+    const std::string number = std::to_string(at);
+    Tensor hidden = 0;
+    {
+      const InModule cuts(f, "patch_embeddings." + number, "SegformerOverlapPatchEmbeddings");
+      const std::int64_t read = at == 0 ? m.channels : m.stages[at - 1].width;
+      const Convolution cut = {.in = read, .out = s.width, .kernel = s.patch, .stride = s.step, .padding = s.patch / 2};
+      hidden = f.layer_norm("layer_norm", rows_of(f, convolution(f, "proj", image, cut)), s.width);
+    }
+    {
+      const InModule list(f, "block", "ModuleList");
+      hidden = stack(f, number, "SegformerLayer", s.blocks, hidden, [&](Tensor x, std::int64_t index) {
+        const double share = all > 0 ? static_cast<double>(before + index) / static_cast<double>(all) : 0.0;
+        return block(f, m, s, x, share * m.path_dropout);
+      });
+    }
+    before += s.blocks;
+    image = f.contiguous(image_of(f, f.layer_norm("layer_norm." + number, hidden, s.width), s.size));
+    left.push_back(image);
+  }
+  return left;
+}
+
+inline void decoder(Forward& f, const Model& m, const std::vector<Tensor>& left) {
+  Tensor logits = 0;
+  {
+    const InModule inside(f, "decode_head", "SegformerDecodeHead");
+    std::vector<Tensor> enlarged;
+    for (std::size_t at = 0; at < left.size(); ++at) {
+      const InModule mlp(f, "linear_c." + std::to_string(at), "SegformerMLP");
+      const Tensor projected = f.linear("proj", rows_of(f, left[at]), m.stages[at].width, m.joined);
+      const Tensor image = image_of(f, projected, m.stages[at].size);
+      enlarged.push_back(enlarge(f, image, m.stages[0].size));
+    }
+    std::ranges::reverse(enlarged);
+    const std::int64_t all = m.joined * static_cast<std::int64_t>(m.stages.size());
+    const Tensor fused =
+        convolution(f, "linear_fuse", f.concatenate(enlarged, 1), {.in = all, .out = m.joined, .bias = false});
+    const Tensor even = f.layer("batch_norm", "BatchNorm2d", "batch_norm", {fused}, {{"num_features", m.joined}});
+    const Tensor open = f.dropout("dropout", f.activation("activation", even, "relu"), m.decoder_dropout);
+    logits = convolution(f, "classifier", open, {.in = m.joined, .out = m.labels});
+    for (const Tensor each : enlarged) logits = f.leave_function(logits, {each});
+  }
+  f.hand_out(logits);
+  const Tensor labels = f.fixed_token_input("labels", m.picture.width * m.picture.height);
+  const Tensor whole = enlarge(f, logits, m.picture);
+  f.leave_function(f.call("cross_entropy", {whole, labels}, {{"keeps_type", true}}), {whole});
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const bool segments = head == Head::own;
+  const Model m = read(config);
+  if (!segments) check_classifies(config, head);
+  if (!config.status() || m.stages.empty()) return;
+  const std::vector<Tensor> left = encoder(f, m);
+  if (segments) return decoder(f, m, left);
+  if (head == Head::none) return f.hand_out(left.back());
+  const Tensor rows = f.call("clone", {rows_of(f, left.back())});
+  const Tensor mean = f.call("mean", {rows}, {{"dim", std::int64_t{1}}});
+  f.linear("classifier", mean, m.stages.back().width, m.labels);
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Segformer", "segformer", "segformer"}});
+
+/// What print(model) shows. Published models have 1, 2, 5 and 8 heads.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kMostStages = 16;  // more than a config may have
+  constexpr auto kHeads = std::to_array<std::int64_t>({1, 2, 5, 8});
+  const std::int64_t stages = std::min(t.count_of("encoder.block"), kMostStages);
+  std::vector<std::int64_t> depths, heads, widths, reductions, patches, steps, ratios;
+  std::string last;
+  for (std::int64_t at = 0; at < stages; ++at) {
+    const std::string blocks = "encoder.block." + std::to_string(at);
+    const std::string cut = "encoder.patch_embeddings." + std::to_string(at) + ".proj";
+    depths.push_back(t.count_of(blocks));
+    widths.push_back(t.value(cut, "out_channels").value_or(1));
+    patches.push_back(t.value(cut, "kernel_size").value_or(1));
+    steps.push_back(t.value(cut, "stride").value_or(1));
+    reductions.push_back(t.value(blocks + ".0.attention.self.sr", "kernel_size").value_or(1));
+    ratios.push_back(
+        std::max<std::int64_t>(t.value(blocks + ".0.mlp.dense1", "out_features").value_or(1) / widths.back(), 1));
+    const std::int64_t usual = kHeads[static_cast<std::size_t>(std::min<std::int64_t>(at, 3))];
+    heads.push_back(widths.back() % usual == 0 ? usual : 1);
+    last = blocks + "." + std::to_string(depths.back() - 1);
+  }
+  t.list("depths", depths);
+  t.list("hidden_sizes", widths);
+  t.list("patch_sizes", patches);
+  t.list("strides", steps);
+  t.list("sr_ratios", reductions);
+  t.list("mlp_ratios", ratios);
+  t.list("num_attention_heads", heads);
+  t.assume("1, 2, 5 and 8 heads in its stages, as published models have");
+  t.size("num_channels", "encoder.patch_embeddings.0.proj", "in_channels");
+  t.dropout("drop_path_rate", last + ".drop_path");
+  t.activation("hidden_act", last + ".mlp.intermediate_act_fn");
+  t.dropout("hidden_dropout_prob", last + ".mlp.dropout");
+  t.dropout("classifier_dropout_prob", "/decode_head.dropout");
+  t.size("decoder_hidden_size", "/decode_head.linear_fuse", "out_channels");
+  t.size("num_labels", "/classifier", "out_features");
+  t.size("num_labels", "/decode_head.classifier", "out_channels");
+  t.image_size("image_size");
+}
+
+inline constexpr Architecture kArchitecture = {.name = "segformer",
+                                               .model_types = names<"segformer">,
+                                               .usual_head = Head::sequence_classification,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
+
+}  // namespace segformer
+
 }  // namespace gpumem::architectures

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/image_rules.hpp"
 #include "gpumem/architectures/printed_module.hpp"
 
 namespace gpumem::architectures {
@@ -20,6 +21,39 @@ namespace gpumem::architectures {
 inline void check_classifies(ConfigFields& config, Head head) {
   if (head == Head::none || head == Head::sequence_classification) return;
   config.fail("only the model that classifies, and that without a head, are known");
+}
+
+/// What a model of images of any size reads: squares of the config's image_size.
+inline PictureSize picture_read(ConfigFields& config, std::int64_t usual) {
+  const std::int64_t side = config.size_or({"image_size"}, usual);
+  if (side > model::Images::kLargestSide) config.fail("is more than gpumem takes", "image_size");
+  return {side, side};
+}
+
+/// The side that a convolution or a pooling leaves of this one.
+inline std::int64_t convolved_side(std::int64_t side, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
+  return std::max<std::int64_t>((side + 2 * padding - kernel) / stride + 1, 1);
+}
+
+/// A convolution of square windows.
+struct Convolution {
+  std::int64_t in = 1;
+  std::int64_t out = 1;
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+  std::int64_t groups = 1;
+  bool bias = true;
+};
+inline Tensor convolution(Forward& f, std::string_view name, Tensor image, const Convolution& of) {
+  return f.layer(name, "Conv2d", "conv2d", {image},
+                 {{"in_channels", of.in},
+                  {"out_channels", of.out},
+                  {"kernel_size", Sizes(2, of.kernel)},
+                  {"stride", Sizes(2, of.stride)},
+                  {"padding", Sizes(2, of.padding)},
+                  {"groups", of.groups},
+                  {"bias", of.bias}});
 }
 
 inline Tensor reshaped(Forward& f, Tensor tensor, const Sizes& shape) {

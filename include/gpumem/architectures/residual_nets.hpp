@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -345,5 +346,154 @@ inline constexpr std::array<ModuleForward, 3> kSplitAttention = {
     {{names<"SplitAttn">, split_attention_detail::call_split},
      {names<"SelectiveKernel">, split_attention_detail::call_selective},
      {names<"Bottle2neck">, split_attention_detail::call_hierarchy}}};
+
+// ResNet as transformers has it, of a config.json. Source: transformers 5.5, models/resnet/modeling_resnet.py.
+
+namespace resnet {
+
+struct Model {
+  std::vector<std::int64_t> widths;
+  std::vector<std::int64_t> depths;
+  PictureSize picture;
+  std::int64_t channels = 3;
+  std::int64_t stem = 64;
+  std::int64_t labels = 2;
+  bool narrows = true;               ///< blocks are bottlenecks
+  bool first_halves = false;         ///< the first stage makes images smaller, too
+  bool halves_by_narrowing = false;  ///< by the first convolution of a bottleneck, not the second
+  std::string_view activation = "relu";
+};
+
+inline Model read(ConfigFields& config) {
+  constexpr std::size_t kMostStages = 8;
+  Model m;
+  m.widths = config.sizes_or("hidden_sizes", {256, 512, 1024, 2048});
+  m.depths = config.sizes_or("depths", {3, 4, 6, 3});
+  m.picture = picture_read(config, 224);
+  m.channels = config.size_or({"num_channels"}, 3);
+  m.stem = config.size_or({"embedding_size"}, 64);
+  m.labels = labels_of(config);
+  const std::string_view kind = config.text({"layer_type"}, "bottleneck");
+  m.narrows = kind == "bottleneck";
+  m.first_halves = config.flag("downsample_in_first_stage", false);
+  m.halves_by_narrowing = config.flag("downsample_in_bottleneck", false);
+  m.activation = config.text({"hidden_act"}, "relu");
+  config.ignore({"stage_names", "out_features", "out_indices"});
+  if (kind != "bottleneck" && kind != "basic") config.fail("must be bottleneck or basic", "layer_type");
+  if (m.widths.empty() || m.widths.size() > kMostStages || m.widths.size() != m.depths.size())
+    config.fail("must have one to eight sizes, as many as depths", "hidden_sizes");
+  for (const std::int64_t depth : m.depths) {
+    if (depth > ConfigFields::kMostLayers) config.fail("has more layers than gpumem takes", "depths");
+  }
+  return m;
+}
+
+/// A convolution and its norm, with an activation where there is one.
+inline Tensor normed(Forward& f, const Model& m, std::string_view name, Tensor image, Convolution of, bool active) {
+  const InModule inside(f, name, name == "shortcut" ? "ResNetShortCut" : "ResNetConvLayer");
+  of.padding = of.kernel / 2;
+  of.bias = false;
+  const Tensor made = convolution(f, "convolution", image, of);
+  const Tensor even = f.layer("normalization", "BatchNorm2d", "batch_norm", {made}, {{"num_features", of.out}});
+  return active ? f.activation("activation", even, m.activation) : even;
+}
+
+inline Tensor block(Forward& f, const Model& m, Tensor input, std::int64_t in, std::int64_t out, std::int64_t stride) {
+  Tensor made = 0;
+  {
+    const InModule inside(f, "layer", "Sequential");
+    if (m.narrows) {
+      const std::int64_t inner = std::max<std::int64_t>(out / 4, 1);
+      const std::int64_t first = m.halves_by_narrowing ? stride : 1;
+      made = normed(f, m, "0", input, {.in = in, .out = inner, .stride = first}, true);
+      made = normed(f, m, "1", made, {.in = inner, .out = inner, .kernel = 3, .stride = stride / first}, true);
+      made = normed(f, m, "2", made, {.in = inner, .out = out}, false);
+    } else {
+      made = normed(f, m, "0", input, {.in = in, .out = out, .kernel = 3, .stride = stride}, true);
+      made = normed(f, m, "1", made, {.in = out, .out = out, .kernel = 3}, false);
+    }
+  }
+  const bool projects = in != out || stride != 1;
+  const Tensor shortcut =
+      projects ? normed(f, m, "shortcut", input, {.in = in, .out = out, .stride = stride}, false) : input;
+  return f.activation("activation", add_into(f, made, shortcut), m.activation);
+}
+
+inline Tensor encoder(Forward& f, const Model& m, Tensor image) {
+  const InModule inside(f, "encoder", "ResNetEncoder");
+  const InModule list(f, "stages", "ModuleList");
+  for (std::size_t at = 0; at < m.depths.size() && !f.failed(); ++at) {
+    const InModule stage(f, std::to_string(at), "ResNetStage");
+    const std::int64_t width = m.widths[at];
+    image = stack(f, "layers", m.narrows ? "ResNetBottleNeckLayer" : "ResNetBasicLayer", m.depths[at], image,
+                  [&](Tensor x, std::int64_t index) {
+                    const std::int64_t read = index > 0 ? width : at > 0 ? m.widths[at - 1] : m.stem;
+                    return block(f, m, x, read, width, index == 0 && (at > 0 || m.first_halves) ? 2 : 1);
+                  });
+  }
+  return image;
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model m = read(config);
+  check_classifies(config, head);
+  if (!config.status()) return;
+  Tensor pooled = 0;
+  {
+    const InModule inside(f, "resnet", "ResNetModel");
+    Tensor image = f.sample_input("pixel_values", {m.channels, m.picture.height, m.picture.width});
+    {
+      const InModule stem(f, "embedder", "ResNetEmbeddings");
+      image = normed(f, m, "embedder", image, {.in = m.channels, .out = m.stem, .kernel = 7, .stride = 2}, true);
+      image = f.layer("pooler", "MaxPool2d", "max_pool2d", {image},
+                      {{"kernel_size", Sizes{3, 3}}, {"stride", Sizes{2, 2}}, {"padding", Sizes{1, 1}}});
+    }
+    image = encoder(f, m, image);
+    if (head == Head::none) f.hand_out(image);
+    pooled = f.layer("pooler", "AdaptiveAvgPool2d", "adaptive_avg_pool2d", {image}, {{"output_size", Sizes{1, 1}}});
+  }
+  if (head == Head::none) return;
+  const InModule classifier(f, "classifier", "Sequential");
+  f.linear("1", f.flatten(pooled, 1, 3), m.widths.back(), m.labels);
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"ResNet", "resnet", "resnet"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kMostStages = 16;  // more than a config may have
+  const std::string first = "encoder.stages.0.layers.0.";
+  const bool narrows = t.has(first + "layer.2");
+  std::vector<std::int64_t> depths;
+  std::vector<std::int64_t> widths;
+  const std::int64_t stages = std::min(t.count_of("encoder.stages"), kMostStages);
+  for (std::int64_t at = 0; at < stages; ++at) {
+    const std::string layers = "encoder.stages." + std::to_string(at) + ".layers";
+    depths.push_back(t.count_of(layers));
+    const std::string last = layers + ".0.layer." + (narrows ? "2" : "1") + ".convolution";
+    widths.push_back(t.value(last, "out_channels").value_or(1));
+  }
+  t.list("depths", depths);
+  t.list("hidden_sizes", widths);
+  t.set_string("layer_type", narrows ? "bottleneck" : "basic");
+  t.set_flag("downsample_in_first_stage", t.value(first + "shortcut.convolution", "stride").value_or(1) == 2);
+  const std::string narrowing = "encoder.stages.1.layers.0.layer.0.convolution";
+  t.set_flag("downsample_in_bottleneck", narrows && t.value(narrowing, "stride").value_or(1) == 2);
+  t.size("num_channels", "embedder.embedder.convolution", "in_channels");
+  t.size("embedding_size", "embedder.embedder.convolution", "out_channels");
+  t.activation("hidden_act", "embedder.embedder.activation");
+  t.size("num_labels", "/classifier.1", "out_features");
+  t.image_size("image_size");
+}
+
+inline constexpr Architecture kArchitecture = {.name = "resnet",
+                                               .model_types = names<"resnet">,
+                                               .usual_head = Head::sequence_classification,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .blocks = names<"ResNetBottleNeckLayer", "ResNetBasicLayer">};
+
+}  // namespace resnet
 
 }  // namespace gpumem::architectures

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -298,5 +299,164 @@ inline constexpr Architecture kArchitecture = {.name = "swin",
                                                .blocks = names<"SwinStage">};
 
 }  // namespace swin
+
+// ConvNeXt and ConvNeXt V2: blocks of a convolution of one channel each and two linear layers; V2 norms the response
+// of each channel in place of a learned scale. Source: transformers 5.5, models/convnext/modeling_convnext.py and
+// convnextv2; releases before 5 write the norms of [N, C, H, W] out.
+
+namespace convnext {
+
+struct Model {
+  bool second = false;
+  std::vector<std::int64_t> widths;
+  std::vector<std::int64_t> depths;
+  PictureSize picture;
+  std::int64_t patch = 4;
+  std::int64_t channels = 3;
+  std::int64_t labels = 2;
+  bool scales = true;
+  double path_dropout = 0.0;
+  std::string_view activation = "gelu";
+
+  [[nodiscard]] std::string named(std::string_view part) const {
+    return std::string(second ? "ConvNextV2" : "ConvNext").append(part);
+  }
+};
+
+inline Model read(ConfigFields& config) {
+  constexpr std::int64_t kWidest = 1 << 16;
+  Model m;
+  m.second = config.text({"model_type"}, "convnext") == "convnextv2";
+  m.widths = swin::list_of(config, "hidden_sizes", {96, 192, 384, 768}, kWidest);
+  m.depths = swin::list_of(config, "depths", {3, 3, 9, 3}, ConfigFields::kMostLayers);
+  m.picture = picture_read(config, 224);
+  m.patch = config.size_or({"patch_size"}, 4);
+  m.channels = config.size_or({"num_channels"}, 3);
+  m.labels = labels_of(config);
+  m.scales = !m.second && config.number({"layer_scale_init_value"}, 1e-6) > 0.0;
+  m.path_dropout = config.number({"drop_path_rate"}, 0.0);
+  m.activation = config.text({"hidden_act"}, "gelu");
+  config.ignore({"num_stages", "stage_names", "out_features", "out_indices", "layer_scale_init_value"});
+  if (m.widths.size() != m.depths.size()) config.fail("has not as many stages as depths", "hidden_sizes");
+  const std::int64_t least = std::min(m.picture.width, m.picture.height);
+  const std::int64_t last = std::int64_t{1} << (m.depths.size() - 1);
+  if (m.patch > least || least / m.patch < last) config.fail("leaves a stage no pixels", "patch_size");
+  return m;
+}
+
+/// A norm of the channels of [N, C, H, W].
+inline Tensor norm_of_image(Forward& f, std::string_view name, Tensor image, std::int64_t width) {
+  return f.permute(f.layer_norm(name, f.permute(image, {0, 2, 3, 1}), width), {0, 3, 1, 2});
+}
+
+/// weight * (x * (norm / mean of norms)) + bias + x, of [N, H, W, C].
+inline Tensor normed_response(Forward& f, const Model& m, Tensor input, std::int64_t width) {
+  const InModule inside(f, "grn", m.named("GRN"));
+  const Tensor norms = f.call("vector_norm", {input}, {{"dim", Sizes{1, 2}}, {"keepdim", true}});
+  const Tensor mean = f.call("mean", {norms}, {{"dim", std::int64_t{3}}, {"keepdim", true}});
+  const Tensor each = f.call("div", {norms, f.call("add", {mean})});
+  const Tensor weight = f.parameter("weight", {1, 1, 1, width});
+  const Tensor bias = f.parameter("bias", {1, 1, 1, width});
+  const Tensor shifted = f.add(f.multiply(weight, f.multiply(input, each)), bias);
+  return f.leave_function(f.add(shifted, input), {norms, each});
+}
+
+inline Tensor block(Forward& f, const Model& m, Tensor input, std::int64_t width, double path_dropout) {
+  const Convolution own = {.in = width, .out = width, .kernel = 7, .padding = 3, .groups = width};
+  const Tensor rows = f.permute(convolution(f, "dwconv", input, own), {0, 2, 3, 1});
+  const Tensor wide = f.linear("pwconv1", f.layer_norm("layernorm", rows, width), width, 4 * width);
+  Tensor open = f.activation("act", wide, m.activation);
+  if (m.second) open = normed_response(f, m, open, 4 * width);
+  Tensor made = f.linear("pwconv2", open, 4 * width, width);
+  if (m.scales) made = f.multiply(f.parameter("layer_scale_parameter", {width}), made);
+  Tensor image = f.permute(made, {0, 3, 1, 2});
+  if (path_dropout > 0.0) image = f.call("stochastic_depth", {f.scale(image)}, {{"p", path_dropout}});
+  return f.add(input, image);
+}
+
+inline Tensor encoder(Forward& f, const Model& m, Tensor image) {
+  const InModule inside(f, "encoder", m.named("Encoder"));
+  const InModule list(f, "stages", "ModuleList");
+  std::int64_t all = -1;
+  for (const std::int64_t depth : m.depths) all += depth;
+  std::int64_t before = 0;
+  for (std::size_t at = 0; at < m.depths.size() && !f.failed(); ++at) {
+    const InModule stage(f, std::to_string(at), m.named("Stage"));
+    const std::int64_t width = m.widths[at];
+    const std::int64_t read = m.widths[at == 0 ? 0 : at - 1];
+    if (at > 0) {
+      const InModule smaller(f, "downsampling_layer", "ModuleList");
+      const Tensor normed = norm_of_image(f, "0", image, read);
+      image = convolution(f, "1", normed, {.in = read, .out = width, .kernel = 2, .stride = 2});
+    }
+    image = stack(f, "layers", m.named("Layer"), m.depths[at], image, [&](Tensor x, std::int64_t index) {
+      const double share = all > 0 ? static_cast<double>(before + index) / static_cast<double>(all) : 0.0;
+      return block(f, m, x, width, share * m.path_dropout);
+    });
+    before += m.depths[at];
+  }
+  return image;
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model m = read(config);
+  check_classifies(config, head);
+  if (!config.status()) return;
+  Tensor pooled = 0;
+  Tensor last = 0;
+  {
+    const InModule inside(f, m.second ? "convnextv2" : "convnext", m.named("Model"));
+    Tensor image = f.sample_input("pixel_values", {m.channels, m.picture.height, m.picture.width});
+    {
+      const InModule embeddings(f, "embeddings", m.named("Embeddings"));
+      const Convolution cut = {.in = m.channels, .out = m.widths[0], .kernel = m.patch, .stride = m.patch};
+      image = norm_of_image(f, "layernorm", convolution(f, "patch_embeddings", image, cut), m.widths[0]);
+    }
+    const Tensor embedded = image;
+    image = encoder(f, m, image);
+    if (head == Head::none) f.hand_out(image);
+    pooled = f.layer_norm("layernorm", f.call("mean", {image}, {{"dim", Sizes{2, 3}}}), m.widths.back());
+    pooled = f.leave_function(pooled, {embedded});
+    last = image;
+  }
+  if (head == Head::none) return;
+  f.leave_function(f.linear("classifier", pooled, m.widths.back(), m.labels), {last});
+}
+
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"ConvNext", "convnext", "convnext"}, {"ConvNextV2", "convnextv2", "convnextv2"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kMostStages = 16;  // more than a config may have
+  std::vector<std::int64_t> depths;
+  std::vector<std::int64_t> widths;
+  const std::int64_t stages = std::min(t.count_of("encoder.stages"), kMostStages);
+  std::string last;
+  for (std::int64_t at = 0; at < stages; ++at) {
+    const std::string layers = "encoder.stages." + std::to_string(at) + ".layers";
+    depths.push_back(t.count_of(layers));
+    widths.push_back(t.value(layers + ".0.dwconv", "out_channels").value_or(1));
+    last = layers + "." + std::to_string(depths.back() - 1);
+  }
+  t.list("depths", depths);
+  t.list("hidden_sizes", widths);
+  t.size("num_channels", "embeddings.patch_embeddings", "in_channels");
+  t.size("patch_size", "embeddings.patch_embeddings", "kernel_size");
+  t.dropout("drop_path_rate", last + ".drop_path");
+  t.activation("hidden_act", last + ".act");
+  t.size("num_labels", "/classifier", "out_features");
+  t.image_size("image_size");
+}
+
+inline constexpr Architecture kArchitecture = {.name = "convnext",
+                                               .model_types = names<"convnext", "convnextv2">,
+                                               .usual_head = Head::sequence_classification,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .blocks = names<"ConvNextLayer", "ConvNextV2Layer">};
+
+}  // namespace convnext
 
 }  // namespace gpumem::architectures

@@ -12,6 +12,7 @@
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/image_tokens.hpp"
+#include "gpumem/architectures/vision_language.hpp"
 
 namespace gpumem::architectures {
 
@@ -281,5 +282,219 @@ inline constexpr Architecture kArchitecture = {.name = "vit",
                                                .read_tree = read_tree};
 
 }  // namespace vit
+
+// BLIP-2 and InstructBLIP: a ViT whose tokens learned queries read (the Q-Former, a BERT), and OPT or another decoder
+// behind a linear layer. InstructBLIP's Q-Former reads the instruction, too. Those with T5 are not known. Source:
+// transformers 5.5, models/blip_2/modeling_blip_2.py, instructblip; before 4.52 the tower writes its attention out.
+
+namespace blip2 {
+
+inline constexpr std::int64_t kInstruction = 32;  ///< tokens that the Q-Former is taken to read
+struct Model {
+  bool instructs = false;
+  DecoderSizes tower;
+  bool bias = true;
+  std::int64_t side = 224, patch = 14, channels = 3;
+  DecoderSizes former;
+  std::int64_t every = 2;  ///< n-th layer of it reads the image
+  std::int64_t queries = 32;
+  std::int64_t positions = 512;
+  double dropout = 0.1;
+  std::int64_t width = 1;  ///< of the text model
+
+  [[nodiscard]] std::int64_t tokens() const { return (side / patch) * (side / patch) + 1; }
+  [[nodiscard]] std::string named(std::string_view part) const {
+    return std::string(instructs ? "InstructBlip" : "Blip2").append(part);
+  }
+};
+
+inline Model read(ConfigFields& config) {
+  Model m = {.instructs = config.text({"model_type"}, "blip-2") == "instructblip",
+             .queries = config.size_or({"num_query_tokens"}, 32)};
+  if (ConfigFields* vision = vision_fields(config)) {
+    m.tower = encoder_sizes(*vision, {.width = 1408, .inner = 6144, .layers = 39, .heads = 16});
+    m.side = vision->size_or({"image_size"}, 224);
+    m.patch = vision->size_or({"patch_size"}, 14);
+    m.channels = vision->size_or({"num_channels"}, 3);
+    m.bias = vision->flag("qkv_bias", true);
+    vision->ignore({"dropout", "initializer_factor", "projection_dim"});
+    if (m.side > model::Images::kLargestSide || m.side < m.patch) vision->fail("is no size of an image", "image_size");
+  }
+  if (ConfigFields* former = config.part_or_usual("qformer_config")) {
+    m.former = encoder_sizes(*former, {.width = 768, .inner = 3072, .layers = 12, .heads = 12});
+    m.former.vocabulary = former->size_or({"vocab_size"}, 30522);
+    m.former.attention_dropout = former->number({"attention_probs_dropout_prob"}, 0.1);
+    m.every = former->size_or({"cross_attention_frequency"}, 2);
+    m.positions = former->size_or({"max_position_embeddings"}, 512);
+    m.dropout = former->number({"hidden_dropout_prob"}, 0.1);
+    former->ignore({"classifier_dropout", "use_qformer_text_input", "encoder_hidden_size"});
+  }
+  if (!config.flag("use_decoder_only_language_model", true))
+    config.fail("is true in this model: T5 is not known in it", "use_decoder_only_language_model");
+  config.ignore({"initializer_factor", "image_text_hidden_size", "image_token_index"});
+  return m;
+}
+
+inline Tensor tower(Forward& f, const Model& m, std::int64_t images) {
+  const InModule outer(f, "vision_model", m.named("VisionModel"));
+  const DecoderSizes& s = m.tower;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "embeddings", m.named("VisionEmbeddings"));
+    const Tensor first = f.parameter("class_embedding", {1, 1, s.width});
+    const Tensor pixels = f.rows_input("pixel_values", images, {m.channels, m.side, m.side});
+    const Tensor cut = cut_patches(f, "patch_embedding", pixels, {m.channels, s.width, m.patch});
+    const std::vector<core::Dim> each = {core::Dim::batch(images), core::Dim::fixed(-1), core::Dim::fixed(-1)};
+    const Tensor all = f.concatenate({f.call("expand", {first}, {{"shape", each}}), cut}, 1);
+    hidden = f.add(all, f.parameter("position_embedding", {1, m.tokens(), s.width}));
+  }
+  {
+    const InModule inside(f, "encoder", m.named("Encoder"));
+    hidden = stack(f, "layers", m.named("EncoderLayer"), s.layers, hidden, [&](Tensor x, std::int64_t) {
+      const Tensor normed = f.layer_norm("layer_norm1", x, s.width);
+      Tensor mixed = 0;
+      {
+        const InModule attention(f, "self_attn", m.named("Attention"));
+        const Tensor packed = f.linear("qkv", normed, s.width, 3 * s.width, {.bias = m.bias});
+        const std::vector<Tensor> parts = f.split(packed, 2, {s.width, s.width, s.width});
+        const auto heads = [&](Tensor part) { return split_heads(f, part, s.width / s.heads); };
+        mixed = attend(f, {heads(parts[0]), heads(parts[1]), heads(parts[2])},
+                       {.dropout = s.attention_dropout, .causal = false});
+        mixed = f.linear("projection", mixed, s.width, s.width);
+      }
+      const Tensor attended = f.add(mixed, x);
+      const Tensor again = f.layer_norm("layer_norm2", attended, s.width);
+      return f.add(feed_forward(f, s, again, {.class_name = m.named("MLP")}), attended);
+    });
+  }
+  return f.layer_norm("post_layernorm", hidden, s.width);
+}
+
+/// Attention of the Q-Former to itself or to the image, written out, with the norm behind it.
+inline Tensor former_attention(Forward& f, const Model& m, std::string_view name, Tensor input,
+                               std::optional<Tensor> image) {
+  const InModule outer(f, name, m.named("QFormerAttention"));
+  const DecoderSizes& s = m.former;
+  const Tensor source = image.value_or(input);
+  const std::int64_t read = image ? m.tower.width : s.width;
+  Tensor mixed = 0;
+  {
+    const InModule inside(f, "attention", m.named("QFormerMultiHeadAttention"));
+    const auto heads = [&](std::string_view of, Tensor from, std::int64_t in) {
+      return split_heads(f, f.linear(of, from, in, s.width), s.width / s.heads);
+    };
+    const Tensor key = heads("key", source, read);
+    const Tensor value = heads("value", source, read);
+    const Tensor query = heads("query", input, s.width);
+    const Tensor scaled = f.scale(f.call("matmul", {query, f.permute(key, {0, 1, 3, 2})}));
+    const Tensor scores = image || m.instructs ? f.call("add", {scaled}) : f.add(scaled, When::masked_or_before_5_0);
+    const Tensor weights = f.call("softmax", {scores});
+    const Tensor kept = f.dropout("dropout", weights, s.attention_dropout);
+    mixed = f.leave_function(merge_heads(f, f.call("matmul", {kept, value})), {scores, weights});
+  }
+  const InModule output(f, "output", m.named("QFormerSelfOutput"));
+  const Tensor made = f.dropout("dropout", f.linear("dense", mixed, s.width, s.width), m.dropout);
+  return f.layer_norm("LayerNorm", f.add(made, input), s.width);
+}
+
+inline Tensor former_feed_forward(Forward& f, const Model& m, const std::string& kind, Tensor input) {
+  const DecoderSizes& s = m.former;
+  Tensor wide = 0;
+  {
+    const InModule inside(f, "intermediate" + kind, m.named("QFormerIntermediate"));
+    wide = f.activation("intermediate_act_fn", f.linear("dense", input, s.width, s.inner), s.activation);
+  }
+  const InModule inside(f, "output" + kind, m.named("QFormerOutput"));
+  const Tensor dropped = f.dropout("dropout", f.linear("dense", wide, s.inner, s.width), m.dropout);
+  return f.layer_norm("LayerNorm", f.add(dropped, input), s.width);
+}
+
+inline Tensor former(Forward& f, const Model& m, std::int64_t images, Tensor image) {
+  const InModule outer(f, "qformer", m.named("QFormerModel"));
+  const DecoderSizes& s = m.former;
+  const std::vector<core::Dim> each = {core::Dim::batch(images), core::Dim::fixed(-1), core::Dim::fixed(-1)};
+  Tensor hidden = f.call("expand", {f.parameter("query_tokens", {1, m.queries, s.width})}, {{"shape", each}});
+  if (m.instructs) {
+    const InModule inside(f, "embeddings", m.named("QFormerEmbeddings"));
+    const Tensor ids = f.fixed_token_input("qformer_input_ids", images * kInstruction);
+    const Tensor rows =
+        f.unflatten(f.embedding("word_embeddings", ids, s.vocabulary, s.width), 1, {images, kInstruction});
+    const Tensor places = f.parameter("position_embeddings.weight", {m.positions, s.width});
+    const Tensor words = f.add(f.flatten(rows, 0, 1), f.call("clone", {f.slice(places, 0, 0, kInstruction)}));
+    const Tensor normed = f.layer_norm("layernorm", f.concatenate({hidden, words}, 1), s.width);
+    hidden = f.dropout("dropout", normed, m.dropout);
+  }
+  if (!m.instructs) hidden = f.dropout("dropout", f.layer_norm("layernorm", hidden, s.width), m.dropout);
+  const InModule inside(f, "encoder", m.named("QFormerEncoder"));
+  hidden = stack(f, "layer", m.named("QFormerLayer"), s.layers, hidden, [&](Tensor x, std::int64_t index) {
+    const Tensor attended = former_attention(f, m, "attention", x, {});
+    Tensor queries = f.slice(attended, 1, 0, m.queries);
+    if (index % m.every == 0) queries = former_attention(f, m, "crossattention", queries, image);
+    if (!m.instructs) return f.leave_function(former_feed_forward(f, m, "_query", queries), {attended, queries});
+    const Tensor words = former_feed_forward(f, m, "", f.slice(attended, 1, m.queries, Forward::kRest));
+    const Tensor made = f.concatenate({former_feed_forward(f, m, "_query", queries), words}, 1);
+    return f.leave_function(made, {attended, queries});
+  });
+  return f.slice(hidden, 1, 0, m.queries);
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Pictures pictures = pictures_of(f);
+  Model model = read(config);
+  ConfigFields* text = text_fields(config, model.instructs ? "llama" : "opt");
+  if (text == nullptr || !config.status()) return;
+  model.width = text->size({"hidden_size"});
+  if (model.instructs) f.remark("instructions of 32 tokens, which the Q-Former reads");
+  tell_pictures(f, pictures, pictures.seen() * model.queries);
+  write_text(f, *text, head, whole_text("TextModel"), pictures, [&](Forward& to) {
+    const Tensor image = tower(to, model, pictures.seen());
+    to.hand_out(image);
+    const Tensor read = former(to, model, pictures.seen(), image);
+    to.hand_out(read);
+    return to.linear("language_projection", read, model.former.width, model.width);
+  });
+}
+
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"Blip2", "blip-2", "", kAlwaysTied}, {"InstructBlip", "instructblip"}});
+inline constexpr auto kTowers = std::to_array<PublishedHeads>({{1408, 16}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const std::string cut = "vision_model.embeddings.patch_embedding";
+  const std::string layer = "qformer.encoder.layer.";
+  t.open("vision_config");
+  t.size("hidden_size", cut, "out_channels");
+  t.size("patch_size", cut, "kernel_size");
+  t.count("num_hidden_layers", "vision_model.encoder.layers");
+  t.size("intermediate_size", "vision_model.encoder.layers.0.mlp.fc1", "out_features");
+  t.flag("qkv_bias", "vision_model.encoder.layers.0.self_attn.qkv");
+  t.heads_of_width({.published = kTowers}, t.value(cut, "out_channels").value_or(0));
+  t.close();
+  t.open("qformer_config");
+  t.size("hidden_size", layer + "0.attention.attention.query", "out_features");
+  t.count("num_hidden_layers", "qformer.encoder.layer");
+  t.size("intermediate_size", layer + "0.intermediate_query.dense", "out_features");
+  t.set("cross_attention_frequency", t.has(layer + "1.crossattention") ? 1 : 2);
+  t.size("vocab_size", "qformer.embeddings.word_embeddings", "num_embeddings");
+  t.size("max_position_embeddings", "qformer.embeddings.position_embeddings", "num_embeddings");
+  t.heads_of_width({}, t.value(layer + "0.attention.attention.query", "out_features").value_or(0));
+  t.dropout("hidden_dropout_prob", layer + "0.output_query.dropout");
+  t.dropout("attention_probs_dropout_prob", layer + "0.attention.attention.dropout");
+  t.close();
+  tree_text(t, {.path = "language_model.model"});
+}
+
+inline constexpr auto kBlocks = names<"OPTDecoderLayer", "LlamaDecoderLayer", "Blip2EncoderLayer", "Blip2QFormerLayer",
+                                      "InstructBlipEncoderLayer", "InstructBlipQFormerLayer">;
+inline constexpr Architecture kArchitecture = {.name = "blip2",
+                                               .model_types = names<"blip-2", "instructblip">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true,
+                                               .blocks = kBlocks};
+
+}  // namespace blip2
 
 }  // namespace gpumem::architectures

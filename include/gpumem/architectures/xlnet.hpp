@@ -253,4 +253,182 @@ inline constexpr Architecture kArchitecture = {
 
 }  // namespace xlnet
 
+// Diffusion language models: LLaDA, whose code is OLMo 1's with Llama's block, and Dream, Qwen2 with attention to all
+// tokens. Neither class computes a loss; their trainers take the cross entropy of each token with its own label.
+// Source: modeling_llada.py of GSAI-ML/LLaDA-8B-Instruct; modeling_dream.py of Dream-org/Dream-v0-Instruct-7B.
+
+namespace diffusion_language {
+
+struct Model {
+  bool dream = false;
+  DecoderSizes sizes;
+  bool input_bias = false;
+  bool bias = false;
+  double dropout = 0.0;
+};
+
+/// Fields under which LLaDA's class has parts that no published model has.
+inline void check_llada(ConfigFields& config) {
+  for (const std::string_view name : {"alibi", "attention_layer_norm", "block_group", "scale_logits"}) {
+    if (config.flag(name, false)) config.fail("is false in this model", name);
+  }
+  if (!config.flag("rope", true)) config.fail("is true in this model", "rope");
+  if (config.text({"block_type"}, "llama") != "llama") config.fail("is llama in this model", "block_type");
+  if (config.text({"layer_norm_type"}, "rms") != "rms") config.fail("is rms in this model", "layer_norm_type");
+  config.ignore({"alibi_bias_max", "input_emb_norm", "mlp_ratio", "max_sequence_length", "multi_query_attention",
+                 "bias_for_layer_norm", "init_device", "attention_layer_norm_with_affine", "layer_norm_with_affine",
+                 "block_group_size", "rope_full_precision", "flash_attention", "precision", "init_fn", "init_std",
+                 "init_cutoff_factor", "mask_token_id"});
+}
+
+inline Model read(ConfigFields& config) {
+  Model m;
+  m.dream = config.text({"model_type"}, "llada") == "Dream";
+  if (m.dream) {
+    m.sizes = decoder_sizes(config);
+    m.input_bias = true;
+    config.ignore({"sliding_window", "max_window_layers", "use_sliding_window", "mask_token_id"});
+    return m;
+  }
+  check_llada(config);
+  DecoderSizes& s = m.sizes;
+  const std::int64_t words = config.size({"vocab_size"});
+  s.vocabulary = config.size_or({"embedding_size"}, words);
+  s.width = config.size({"d_model"});
+  s.layers = config.layers({"n_layers"});
+  s.heads = config.size({"n_heads"});
+  s.kv_heads = config.size_or({"n_kv_heads"}, s.heads);
+  s.head_width = std::max<std::int64_t>(s.width / s.heads, 1);
+  s.inner = config.size({"mlp_hidden_size"});
+  s.activation = config.text({"activation_type"}, "silu");
+  s.tied = config.flag("weight_tying", false);
+  s.attention_dropout = config.number({"attention_dropout"}, 0.0);
+  m.dropout = config.number({"residual_dropout"}, 0.0);
+  m.bias = config.flag("include_bias", false);
+  m.input_bias = m.bias || config.flag("include_qkv_bias", false);
+  config.ignore({"embedding_dropout"});
+  if (s.width % s.heads != 0) config.fail("does not divide d_model", "n_heads");
+  if (s.heads % s.kv_heads != 0) config.fail("does not divide n_heads", "n_kv_heads");
+  return m;
+}
+
+inline Heads heads_of(Forward& f, const Model& m, Tensor input) {
+  return project_heads(f, m.sizes, input, {.bias = m.input_bias, .split = Split::columns});
+}
+
+/// LLaDA's block, which has no modules within: heads are turned in float32.
+inline Tensor llada_block(Forward& f, const Model& m, Tensor input, const Rotary& rotary) {
+  const DecoderSizes& s = m.sizes;
+  const Tensor normed = f.rms_norm("attn_norm", input, s.width, "RMSLayerNorm");
+  const Heads heads = heads_of(f, m, normed);
+  const auto turned = [&](Tensor of) { return f.as_type_of(rotate(f, f.to(of, "float32"), rotary, s.head_width), of); };
+  const Tensor query = turned(heads.query);
+  const Tensor key = turned(heads.key);
+  const Tensor mixed =
+      attend(f, {query, key, heads.value},
+             {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout, .copies = false, .causal = false});
+  const Tensor out = f.linear("attn_out", mixed, s.width, s.width, {.bias = m.bias, .split = Split::rows});
+  const Tensor made = f.leave_function(out, {query, key});
+  const Tensor attended = f.add(input, f.dropout("dropout", made, m.dropout));
+  const Tensor again = f.rms_norm("ff_norm", attended, s.width, "RMSLayerNorm");
+  const Linear wide = {.bias = m.bias, .split = Split::columns};
+  const Tensor gate = f.linear("ff_proj", again, s.width, s.inner, wide);
+  const Tensor up = f.linear("up_proj", again, s.width, s.inner, wide);
+  const Tensor gated = f.multiply(f.activation("act", gate, s.activation), up);
+  const Tensor narrow = f.linear("ff_out", gated, s.inner, s.width, {.bias = m.bias, .split = Split::rows});
+  return f.leave_function(f.add(attended, f.dropout("dropout", narrow, m.dropout)),
+                          {normed, heads.query, heads.key, heads.value, made, up});
+}
+
+inline Tensor dream_block(Forward& f, const Model& m, Tensor input, const Rotary& rotary) {
+  const DecoderSizes& s = m.sizes;
+  const Tensor normed = f.rms_norm("input_layernorm", input, s.width, "DreamRMSNorm");
+  Tensor mixed = 0;
+  {
+    const InModule inside(f, "self_attn", "DreamSdpaAttention");
+    const Heads heads = heads_of(f, m, normed);
+    const auto [query, key] = turn_heads(f, heads.query, heads.key, rotary, s.head_width, Turning::halves);
+    const Tensor attended = attend_cached(f, s, {query, key, heads.value}, {.copies = false, .causal = false});
+    const Linear rows = {.bias = false, .split = Split::rows};
+    mixed = f.leave_function(f.linear("o_proj", attended, s.heads * s.head_width, s.width, rows),
+                             {query, key, heads.value, normed});
+  }
+  const Tensor attended = f.add(input, mixed);
+  const Tensor again = f.rms_norm("post_attention_layernorm", attended, s.width, "DreamRMSNorm");
+  return f.add(attended, gated_feed_forward(f, s, again, "DreamMLP"));
+}
+
+inline Tensor llada(Forward& f, const Model& m) {
+  const DecoderSizes& s = m.sizes;
+  const InModule model(f, "model", "LLaDAModel");
+  const InModule inside(f, "transformer", "ModuleDict");
+  Tensor hidden = f.embedding("wte", token_ids(f), s.vocabulary, s.width);
+  const auto table = [&] {
+    return f.call("rotary_table", {hidden}, {{"width", s.head_width}, {"dtype", std::string("float32")}});
+  };
+  const Tensor cosines = table();
+  const Rotary rotary = {cosines, table(), s.head_width, false};
+  hidden = stack(f, "blocks", "LLaDALlamaBlock", s.layers, hidden,
+                 [&](Tensor x, std::int64_t) { return llada_block(f, m, x, rotary); });
+  hidden = f.rms_norm("ln_f", hidden, s.width, "RMSLayerNorm");
+  return f.linear("ff_out", hidden, s.width, s.vocabulary, {.bias = m.bias, .tied = s.tied, .returned = true});
+}
+
+inline Tensor dream(Forward& f, const Model& m) {
+  const DecoderSizes& s = m.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", "DreamBaseModel");
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "layers", "DreamDecoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return dream_block(f, m, x, rotary); });
+    hidden = f.rms_norm("norm", hidden, s.width, "DreamRMSNorm");
+  }
+  return f.linear("lm_head", hidden, s.width, s.vocabulary, {.bias = false, .tied = s.tied, .returned = true});
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  f.remark("the loss is that of each token with its own label, as trainers of diffusion language models take it");
+  token_loss(f, model.dream ? dream(f, model) : llada(f, model));
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"LLaDA", "llada"}, {"Dream", "Dream"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  if (t.class_name().starts_with("Dream")) {
+    const std::string layer = "model.layers.0.";
+    t.body("model.embed_tokens", "model.layers");
+    t.size("intermediate_size", layer + "mlp.gate_proj", "out_features");
+    t.heads({.query = layer + "self_attn.q_proj", .key = layer + "self_attn.k_proj", .usual_width = 128});
+    return;
+  }
+  const std::string body = "model.transformer.";
+  const std::string block = body + "blocks.0.";
+  t.size("vocab_size", body + "wte", "num_embeddings");
+  t.size("d_model", body + "wte", "embedding_dim");
+  t.count("n_layers", body + "blocks");
+  t.size("mlp_hidden_size", block + "ff_proj", "out_features");
+  t.flag("include_bias", block + "attn_out");
+  t.flag("include_qkv_bias", block + "q_proj");
+  t.heads({.query = block + "q_proj",
+           .key = block + "k_proj",
+           .usual_width = 128,
+           .heads_field = "n_heads",
+           .kv_heads_field = "n_kv_heads"});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "diffusion_language",
+                                               .model_types = names<"llada", "Dream">,
+                                               .usual_head = Head::masked_lm,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
+
+}  // namespace diffusion_language
+
 }  // namespace gpumem::architectures

@@ -252,10 +252,14 @@ inline core::Result<TensorId> record_max_values(const OpCall& call, Tape& tape) 
   return tape.record({.inputs = call.tensors.first(1), .output = call.size, .extras = {&indices, 1}});
 }
 
-/// aten::linalg_vector_norm; norm_backward: the input over its norm, and where that is zero.
+/// aten::linalg_vector_norm; norm_backward: the input over its norm, and where that is zero. Under autocast the norm is
+/// float32, and what is kept is the input as it is (autocast_mode.h: fp32_set_opt_dtype).
 inline core::Result<TensorId> record_norm(const OpCall& call, Tape& tape) {
   const TensorSize whole = tape.tensor(call.tensors[0]).size.as(core::DType::float32);
-  return record_reduction(call, tape, true, {whole, call.size.as(core::DType::boolean)}, Autocast::full);
+  const auto norm = record_reduction(call, tape, true, {whole, call.size.as(core::DType::boolean)});
+  if (!norm || tape.product_dtype() == tape.dtype()) return norm;
+  const TensorId made = *norm;
+  return tape.record({.inputs = {&made, 1}, .output = call.size, .autocast = Autocast::full});
 }
 
 /// aten::addcmul: x + value · a · b keeps a and b. The gradient of a factor that is broadcast is whole before it is

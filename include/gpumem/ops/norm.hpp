@@ -268,11 +268,12 @@ inline constexpr std::array<std::string_view, 3> kInstanceTorch = {"InstanceNorm
 inline constexpr std::array<std::string_view, 4> kGroupTorch = {"GroupNorm", "GroupNormAct", "GroupNorm1",
                                                                 "GroupNorm1NoBias"};
 inline constexpr std::array<std::string_view, 1> kGroupKeras = {"GroupNormalization"};
-inline constexpr std::array<std::string_view, 10> kLayerTorch = {
-    "LayerNorm",       "LayerNorm2d",       "FusedLayerNorm", "LayerNormAct2d",      "ConvNextLayerNorm",
-    "LayerNormNoBias", "LayerNorm2dNoBias", "LayerNormAct",   "NemotronLayerNorm1P", "FP32LayerNorm"};
+inline constexpr std::array<std::string_view, 11> kLayerTorch = {
+    "LayerNorm",         "LayerNorm2d",         "FusedLayerNorm",  "LayerNormAct2d",
+    "ConvNextLayerNorm", "ConvNextV2LayerNorm", "LayerNormNoBias", "LayerNorm2dNoBias",
+    "LayerNormAct",      "NemotronLayerNorm1P", "FP32LayerNorm"};
 inline constexpr std::array<std::string_view, 1> kLayerKeras = {"LayerNormalization"};
-inline constexpr std::array<std::string_view, 3> kRmsTorch = {"RMSNorm", "RmsNorm", "T5LayerNorm"};
+inline constexpr std::array<std::string_view, 4> kRmsTorch = {"RMSNorm", "RmsNorm", "T5LayerNorm", "RMSLayerNorm"};
 inline constexpr std::array<std::string_view, 1> kRmsEndings = {"RMSNorm"};
 inline constexpr std::array<std::string_view, 1> kRmsKeras = {"RMSNormalization"};
 inline constexpr std::array<std::string_view, 2> kResponseTorch = {"LocalResponseNorm", "CrossMapLRN2d"};

@@ -1,6 +1,7 @@
 // Input: none.
-// Output: the published sizes of denoisers of images and videos, by the names of their pipelines on the hub. Fields are
-// those that differ from the defaults of diffusers' class. The other parts of a pipeline (autoencoder, text encoders)
+// Output: the published sizes of denoisers of images and videos, by the names of their pipelines on the hub, and of
+// models that have come since the other lists were full. Fields of denoisers are those that differ from the defaults of
+// diffusers' class. The other parts of a pipeline (autoencoder, text encoders)
 // are not here: a diffusers folder has them.
 // Source: diffusers 0.40, scripts/convert_*.py; the config files of the models' repositories. Parameters: of diffusers'
 // class.
@@ -320,6 +321,58 @@ inline constexpr PublishedRow kImageRows[] = {
      R"( "extra_pos_embed_type": null)"},
     {"Photoroom/prx-1024-t2i-beta Photoroom/prx-512-t2i-sft Photoroom/prx-512-t2i Photoroom/prx-256-t2i", "apart",
      1'170'691'648, "", R"("_class_name": "PRXTransformer2DModel")"},
+    // Image models of transformers, language models that fill masks, and those that read images.
+    {"microsoft/resnet-50", "apart", 25'557'032, "",
+     R"("architectures": ["ResNetForImageClassification"], "model_type": "resnet", "depths": [3, 4, 6, )"
+     R"(3], "downsample_in_first_stage": false, "embedding_size": 64, "hidden_act": "relu", )"
+     R"("hidden_sizes": [256, 512, 1024, 2048], "layer_type": "bottleneck", "num_channels": 3, )"
+     R"("num_labels": 1000)"},
+    {"microsoft/resnet-18", "apart", 11'689'512, "",
+     R"("architectures": ["ResNetForImageClassification"], "model_type": "resnet", "depths": [2, 2, 2, )"
+     R"(2], "downsample_in_first_stage": false, "embedding_size": 64, "hidden_act": "relu", )"
+     R"("hidden_sizes": [64, 128, 256, 512], "num_labels": 1000, "layer_type": "basic", )"
+     R"("num_channels": 3)"},
+    {"facebook/convnext-tiny-224", "apart", 28'589'128, "",
+     R"("architectures": ["ConvNextForImageClassification"], "model_type": "convnext", "depths": [3, )"
+     R"(3, 9, 3], "drop_path_rate": 0.0, "hidden_act": "gelu", "hidden_sizes": [96, 192, 384, 768], )"
+     R"("image_size": 224, "layer_scale_init_value": 1e-06, "num_channels": 3, "num_stages": 4, )"
+     R"("patch_size": 4, "num_labels": 1000)"},
+    {"facebook/convnextv2-tiny-1k-224", "apart", 28'635'496, "",
+     R"("architectures": ["ConvNextV2ForImageClassification"], "model_type": "convnextv2", "depths": )"
+     R"([3, 3, 9, 3], "drop_path_rate": 0.0, "hidden_act": "gelu", "hidden_sizes": [96, 192, 384, )"
+     R"(768], "image_size": 224, "num_channels": 3, "num_stages": 4, "patch_size": 4, "num_labels": )"
+     R"(1000)"},
+    {"nvidia/segformer-b0-finetuned-ade-512-512", "apart", 3'752'694, "",
+     R"("architectures": ["SegformerForSemanticSegmentation"], "num_labels": 150, "model_type": )"
+     R"("segformer", "attention_probs_dropout_prob": 0.0, "classifier_dropout_prob": 0.1, )"
+     R"("decoder_hidden_size": 256, "depths": [2, 2, 2, 2], "downsampling_rates": [1, 4, 8, 16], )"
+     R"("drop_path_rate": 0.1, "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "hidden_sizes": [32, )"
+     R"(64, 160, 256], "image_size": 224, "mlp_ratios": [4, 4, 4, 4], "num_attention_heads": [1, 2, 5, )"
+     R"(8], "num_channels": 3, "num_encoder_blocks": 4, "patch_sizes": [7, 3, 3, 3], )"
+     R"("reshape_last_stage": true, "sr_ratios": [8, 4, 2, 1], "strides": [4, 2, 2, 2])"},
+    {"GSAI-ML/LLaDA-8B-Instruct GSAI-ML/LLaDA-8B-Base", "apart", 8'015'581'184, "",
+     R"("architectures": ["LLaDAModelLM"], "model_type": "llada", "activation_type": "silu", )"
+     R"("block_type": "llama", "d_model": 4096, "embedding_size": 126464, "layer_norm_type": "rms", )"
+     R"("max_sequence_length": 4096, "mlp_hidden_size": 12288, "n_heads": 32, "n_kv_heads": 32, )"
+     R"("n_layers": 32, "vocab_size": 126464, "weight_tying": false)"},
+    {"Dream-org/Dream-v0-Instruct-7B Dream-org/Dream-v0-Base-7B", "apart", 7'615'616'512, "",
+     R"("architectures": ["DreamModel"], "model_type": "Dream", "attention_dropout": 0.0, )"
+     R"("hidden_act": "silu", "hidden_size": 3584, "intermediate_size": 18944, "mask_token_id": )"
+     R"(151666, "max_position_embeddings": 131072, "max_window_layers": 28, "num_attention_heads": 28, )"
+     R"("num_hidden_layers": 28, "num_key_value_heads": 4, "rms_norm_eps": 1e-06, "rope_scaling": )"
+     R"(null, "rope_theta": 1000000.0, "sliding_window": null, "tie_word_embeddings": false, )"
+     R"("use_sliding_window": false, "vocab_size": 152064)"},
+    {"microsoft/Phi-3.5-vision-instruct", "apart", 4'146'621'440, "",
+     R"("architectures": ["Phi3VForCausalLM"], "model_type": "phi3_v", "attention_dropout": 0.0, )"
+     R"("embd_layer": {"embedding_cls": "image", "hd_transform_order": "sub_glb", "projection_cls": )"
+     R"("mlp", "use_hd_transform": true, "with_learnable_separator": true}, "embd_pdrop": 0.0, )"
+     R"("hidden_act": "silu", "hidden_size": 3072, "img_processor": {"image_dim_out": 1024, )"
+     R"("model_name": "openai/clip-vit-large-patch14-336", "name": "clip_vision_model", )"
+     R"("num_img_tokens": 144}, "intermediate_size": 8192, "max_position_embeddings": 131072, )"
+     R"("num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32, )"
+     R"("original_max_position_embeddings": 4096, "resid_pdrop": 0.0, "rms_norm_eps": 1e-05, )"
+     R"("rope_scaling": {"type": "su"}, "rope_theta": 10000.0, "sliding_window": 262144, )"
+     R"("tie_word_embeddings": false, "vocab_size": 32064)"},
 };
 
 }  // namespace gpumem::summary::published_models_detail

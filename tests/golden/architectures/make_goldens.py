@@ -77,7 +77,9 @@ def batch_of(config: dict[str, Any], dtype: torch.dtype, batch: int, tokens: int
     if "image_size" in config:
         side = config["image_size"]
         images = torch.zeros(batch, 3, side, side, dtype=dtype, device="cuda")
-        return [images, torch.zeros(batch, dtype=torch.int64, device="cuda")]
+        segments = config["architectures"][0].endswith("ForSemanticSegmentation")
+        labels = (batch, side, side) if segments else (batch,)
+        return [images, torch.zeros(labels, dtype=torch.int64, device="cuda")]
     ids = [torch.zeros(batch, tokens, dtype=torch.int64, device="cuda") for _ in range(2)]
     if config["model_type"] == "csm":
         return [*ids, torch.zeros(batch, tokens, config["num_codebooks"], dtype=torch.int64, device="cuda")]

@@ -1,4 +1,5 @@
-"""Small configs of models that read text and images, and of one that speaks, as config.json has them."""
+"""Small configs of models that read images, with text or alone, of one that speaks, and of diffusion language models, as
+config.json has them."""
 
 from __future__ import annotations
 
@@ -11,6 +12,15 @@ DECODER = {
     "vocab_size": 1000,
     "intermediate_size": 704,
     "hidden_act": "silu",
+}
+
+CONVNEXT = {
+    "image_size": 112,
+    "patch_size": 4,
+    "hidden_sizes": [48, 96],
+    "depths": [2, 2],
+    "drop_path_rate": 0.1,
+    "num_labels": 10,
 }
 
 VISION: dict[str, dict[str, Any]] = {
@@ -100,6 +110,92 @@ VISION: dict[str, dict[str, Any]] = {
             "num_attention_heads": 2,
         },
     },
+    "phi3_v": {
+        "model_type": "phi3_v",
+        "architectures": ["Phi3VForCausalLM"],
+        **DECODER,
+        "num_key_value_heads": 4,
+        "embd_layer": {"use_hd_transform": True, "with_learnable_separator": True},
+        "img_processor": {
+            "name": "clip_vision_model",
+            "hidden_size": 64,
+            "intermediate_size": 256,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 2,
+            "hidden_act": "gelu",
+        },
+    },
+    "blip2": {
+        "model_type": "blip-2",
+        "architectures": ["Blip2ForConditionalGeneration"],
+        "transformers_version": "4.52",
+        "use_decoder_only_language_model": True,
+        "text_config": {
+            "model_type": "opt",
+            "hidden_size": 256,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 8,
+            "vocab_size": 1000,
+            "ffn_dim": 1024,
+            "word_embed_proj_dim": 256,
+            "do_layer_norm_before": True,
+            "activation_function": "relu",
+            "max_position_embeddings": 512,
+            "dropout": 0.1,
+            "attention_dropout": 0.0,
+        },
+        "vision_config": {
+            "hidden_size": 128,
+            "intermediate_size": 512,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "image_size": 224,
+        },
+        "qformer_config": {
+            "hidden_size": 96,
+            "intermediate_size": 384,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "encoder_hidden_size": 128,
+        },
+    },
+    "llada": {
+        "model_type": "llada",
+        "architectures": ["LLaDAModelLM"],
+        "d_model": 256,
+        "n_heads": 8,
+        "n_layers": 3,
+        "mlp_hidden_size": 704,
+        "vocab_size": 1000,
+        "activation_type": "silu",
+    },
+    "dream": {"model_type": "Dream", "architectures": ["DreamModel"], **DECODER, "num_key_value_heads": 2},
+    "convnext": {"architectures": ["ConvNextForImageClassification"], "model_type": "convnext", **CONVNEXT},
+    "convnextv2": {"architectures": ["ConvNextV2ForImageClassification"], "model_type": "convnextv2", **CONVNEXT},
+    "resnet": {
+        "model_type": "resnet",
+        "architectures": ["ResNetForImageClassification"],
+        "image_size": 112,
+        "embedding_size": 32,
+        "hidden_sizes": [128, 256],
+        "depths": [2, 2],
+        "num_labels": 10,
+    },
+    "segformer": {
+        "model_type": "segformer",
+        "architectures": ["SegformerForSemanticSegmentation"],
+        "image_size": 128,
+        "hidden_sizes": [32, 64],
+        "depths": [2, 2],
+        "num_attention_heads": [1, 2],
+        "sr_ratios": [4, 1],
+        "patch_sizes": [7, 3],
+        "strides": [4, 2],
+        "mlp_ratios": [4, 4],
+        "drop_path_rate": 0.1,
+        "decoder_hidden_size": 64,
+        "num_labels": 20,
+    },
     "csm": {
         "model_type": "csm",
         "architectures": ["CsmForConditionalGeneration"],
@@ -144,6 +240,8 @@ SIZES_WITH_IMAGES = {
     "ovis2": ((2, 2048), (3, 1900)),
     "minicpmv": ((2, 1024), (3, 900)),
     "dots_ocr": ((2, 1200), (3, 1100)),
+    "blip-2": ((2, 512), (3, 384)),
+    "phi3_v": ((2, 1024), (3, 900)),
 }
 
 #: Rows and their sizes that the processors make of it.
@@ -153,4 +251,6 @@ PIXELS = {
     "ovis2": (7, 3, 448, 448),
     "minicpmv": (5, 3, 14, 37 * 28 * 14),
     "dots_ocr": (54 * 74, 3, 14, 14),
+    "blip-2": (1, 3, 224, 224),
+    "phi3_v": (5, 3, 336, 336),
 }

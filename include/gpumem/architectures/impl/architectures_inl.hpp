@@ -62,7 +62,9 @@ GPUMEM_INLINE std::string_view type_of_class(ConfigFields& config, std::string_v
   const std::string_view first = config.class_name();
   if (!first.ends_with("ForCausalLM") || config.has("text_config")) return {};
   const std::optional<KnownTree> known = known_class(first);
-  return known && known->row->model_type.starts_with(type) ? known->row->model_type : std::string_view();
+  // A model that reads images gives its text model another type, which a type of its class would hide.
+  const bool more = known && known->row->model_type.starts_with(type) && known->row->model_type != type;
+  return more ? known->row->model_type : std::string_view();
 }
 
 /// Who answers for a config.

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from . import bloom, csm, decoders, diffusion, encoder_decoders, encoders, ernie_vl, experts, gemma, gemma4, granitemoe, hybrids, latest_decoders, latest_encoders, lightning, llama, more_decoders, publishers, towers, vision_language, xlnet
+from . import bloom, cropped_pictures, csm, decoders, diffusion, encoder_decoders, encoders, ernie_vl, experts, gemma, gemma4, granitemoe, hybrids, image_stages, latest_decoders, latest_encoders, lightning, llama, masked_decoders, more_decoders, publishers, towers, vision_language, xlnet
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **llama.BUILDERS,
@@ -30,6 +30,9 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **towers.BUILDERS,
     **vision_language.BUILDERS,
     **publishers.BUILDERS,
+    **cropped_pictures.BUILDERS,
+    **image_stages.BUILDERS,
+    **masked_decoders.BUILDERS,
     **encoder_decoders.BUILDERS,
     **diffusion.BUILDERS,
 }
