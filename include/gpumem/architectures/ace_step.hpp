@@ -180,10 +180,33 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, left, {sample.latents, model.channels});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"AceStepTransformer1D", "AceStepTransformer1DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 128;
+  const std::string block = "layers.0.";
+  t.size("hidden_size", "proj_in_conv", "out_channels");
+  t.size("in_channels", "proj_in_conv", "in_channels");
+  t.size("patch_size", "proj_in_conv", "kernel_size");
+  t.size("audio_acoustic_hidden_dim", "proj_out_conv", "out_channels");
+  t.size("intermediate_size", block + "mlp.gate_proj", "out_features");
+  t.count("num_hidden_layers", "layers");
+  t.part("num_attention_heads", block + "self_attn.to_q", "out_features", kHead);
+  t.part("num_key_value_heads", block + "self_attn.to_k", "out_features", kHead);
+  t.set("head_dim", kHead);
+  t.size("encoder_hidden_size", "condition_embedder", "in_features");
+  t.flag("attention_bias", block + "self_attn.to_q");
+  t.assume("heads of width 128, and every other layer sees tokens nearby alone, as ACE-Step 1.5 has");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "ace_step",
                                                .model_types = names<"AceStepTransformer1DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 /// The parameters of the parts that stand besides the transformer.

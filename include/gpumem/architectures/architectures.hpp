@@ -100,6 +100,8 @@ struct TreeModel {
 /// Whether layers of the model hold a state of another kind: of a recurrence, or of a convolution over tokens.
 [[nodiscard]] bool keeps_state(const model::ModelGraph& graph);
 
+/// Whether trees of a class are read as its architecture's.
+[[nodiscard]] bool reads_trees_of(std::string_view class_name);
 /// Whether models of a class share the embedding's weight with their output layer by default, in some sizes at least.
 [[nodiscard]] bool ties_heads(std::string_view class_name);
 /// Whether the output layer of a class, of this width and so many tokens, shares the embedding's weight by default.

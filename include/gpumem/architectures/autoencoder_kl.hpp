@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gpumem/architectures/autoencoder_parts.hpp"
 #include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/architectures/unet_parts.hpp"
@@ -200,6 +201,9 @@ inline constexpr Architecture kArchitecture = {.name = "autoencoder_kl",
                                                .model_types = names<"AutoencoderKL", "AutoencoderKLFlux2">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = autoencoder_trees::kClasses,
+                                               .read_tree = autoencoder_trees::read,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks,
                                                .encode = encode};
 
@@ -211,40 +215,6 @@ inline constexpr Architecture kArchitecture = {.name = "autoencoder_kl",
 // models/autoencoders/autoencoder_kl_cogvideox.py, autoencoder_kl_hunyuan_video.py, autoencoder_kl_hunyuanimage.py.
 
 namespace level_autoencoders {
-
-/// Levels of residual blocks with group norms.
-struct Levels {
-  std::vector<std::int64_t> widths;
-  std::int64_t layers = 2;
-  std::int64_t latents = 16;
-  std::int64_t in = 3;
-  std::int64_t out = 3;
-  bool spatial = false;  ///< CogVideoX: its decoder's norms read the latents; frames are resampled without weights
-  bool attends = false;
-};
-
-inline Levels read_levels(ConfigFields& config, bool cog) {
-  constexpr std::size_t kMostLevels = 8;
-  Levels levels;
-  levels.spatial = cog;
-  levels.widths = config.sizes_or("block_out_channels", cog ? std::vector<std::int64_t>{128, 256, 256, 512}
-                                                            : std::vector<std::int64_t>{128, 256, 512, 512});
-  if (levels.widths.empty() || levels.widths.size() > kMostLevels) {
-    config.fail("must have from 1 to 8 entries", "block_out_channels");
-    levels.widths = {1};
-  }
-  levels.layers = config.layers_or("layers_per_block", cog ? 3 : 2);
-  levels.latents = config.size_or({"latent_channels"}, 16);
-  levels.in = config.size_or({"in_channels"}, 3);
-  levels.out = config.size_or({"out_channels"}, 3);
-  levels.attends = !cog && config.flag("mid_block_add_attention", true);
-  if (cog && config.flag("use_quant_conv", false)) config.fail("is a variant that is not known", "use_quant_conv");
-  config.ignore({"act_fn", "norm_eps", "norm_num_groups", "temporal_compression_ratio", "time_compression_ratio",
-                 "spatial_compression_ratio", "sample_height", "sample_width", "sample_size", "sample_tsize",
-                 "scaling_factor", "shift_factor", "latents_mean", "latents_std", "force_upcast",
-                 "invert_scale_latents", "down_block_types", "up_block_types", "use_post_quant_conv"});
-  return levels;
-}
 
 /// A part of a video.
 struct LevelPass {
@@ -492,7 +462,10 @@ inline constexpr Architecture kArchitecture = {
     .model_types = names<"AutoencoderKLCogVideoX", "AutoencoderKLHunyuanVideo", "AutoencoderKLCausal3D",
                          "AutoencoderKLHunyuanImage", "HYVAE2D">,
     .usual_head = Head::none,
-    .write = write};
+    .write = write,
+    .classes = autoencoder_trees::kLevelClasses,
+    .read_tree = autoencoder_trees::read_levels,
+    .depends_on_images = true};
 
 }  // namespace level_autoencoders
 

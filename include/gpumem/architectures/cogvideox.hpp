@@ -212,10 +212,35 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {model.lengths.image, out});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"CogVideoXTransformer3D", "CogVideoXTransformer3DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kSmall = 1920;  // the width of CogVideoX 2B, which has a table of positions
+  const bool volumes = t.class_of("patch_embed.proj") == "Linear";  // CogVideoX 1.5: patches of two frames
+  const std::int64_t side = t.value("patch_embed.proj", "kernel_size").value_or(2);
+  const std::int64_t width = denoiser_tree(t, "patch_embed.proj", "proj_out", side * side * (volumes ? 2 : 1));
+  t.set("patch_size", side);
+  if (volumes) t.set("patch_size_t", 2);
+  t.convolution_bias("patch_bias", "patch_embed.proj");
+  t.count("num_layers", "transformer_blocks");
+  t.size("text_embed_dim", "patch_embed.text_proj", "in_features");
+  t.size("time_embed_dim", "time_embedding.linear_1", "out_features");
+  t.size("ofs_embed_dim", "ofs_embedding.linear_1", "in_features");
+  t.flag("attention_bias", "transformer_blocks.0.attn1.to_q");
+  t.flag("norm_elementwise_affine", "norm_final", "elementwise_affine");
+  denoiser_heads_tree(t, width, 64, "CogVideoX", "transformer_blocks.0.attn1.norm_q");
+  t.set_flag("use_rotary_positional_embeddings", width != kSmall);
+  t.assume(width == kSmall ? "a table of positions, as CogVideoX 2B has" : "rotary positions, as CogVideoX 5B has");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "cogvideox",
                                                .model_types = names<"CogVideoXTransformer3DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace cogvideox
@@ -389,10 +414,27 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});
 }
 
+inline constexpr auto kTreeClasses = std::to_array<ModelClass>({{"MochiTransformer3D", "MochiTransformer3DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const std::int64_t patch = t.value("patch_embed.proj", "kernel_size").value_or(1);
+  const std::int64_t width = denoiser_tree(t, "patch_embed.proj", "proj_out", patch * patch);
+  t.set("patch_size", patch);
+  t.count("num_layers", "transformer_blocks");
+  t.size("pooled_projection_dim", "time_embed.caption_proj", "out_features");
+  t.size("text_embed_dim", "time_embed.caption_proj", "in_features");
+  t.size("time_embed_dim", "time_embed.timestep_embedder.linear_1", "in_features");
+  denoiser_heads_tree(t, width, 128, "Mochi");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "mochi",
                                                .model_types = names<"MochiTransformer3DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kTreeClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace mochi

@@ -115,10 +115,10 @@ inline void tree_levels(TreeFields& t) {
     const std::string block = "down_blocks." + std::to_string(at);
     down.emplace_back(t.class_of(block));
     widths.push_back(t.value(block + ".resnets.0.conv1", "out_channels").value_or(1));
-    up.emplace_back(t.class_of("up_blocks." + std::to_string(at)));
+    if (t.has("up_blocks")) up.emplace_back(t.class_of("up_blocks." + std::to_string(at)));
   }
   t.set_text("down_block_types", quoted_list(down));
-  t.set_text("up_block_types", quoted_list(up));
+  if (!up.empty()) t.set_text("up_block_types", quoted_list(up));
   t.list("block_out_channels", widths);
   t.count("layers_per_block", "down_blocks.0.resnets");
   if (t.has("mid_block")) t.set_string("mid_block_type", t.class_of("mid_block"));
@@ -132,7 +132,6 @@ inline void tree_levels(TreeFields& t) {
 inline void read_tree(TreeFields& t) {
   constexpr std::int64_t kHead = 64;
   constexpr std::int64_t kFirstHeads = 8;
-  t.set_string("_class_name", "UNet2DConditionModel");
   tree_levels(t);
   std::vector<std::int64_t> depths;
   std::vector<std::int64_t> heads;
@@ -269,7 +268,6 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"UNet2D", "UNet2DMo
 
 /// What print(model) shows: all but the heads, which are 8 wide where a config does not say otherwise.
 inline void read_tree(TreeFields& t) {
-  t.set_string("_class_name", "UNet2DModel");
   unet::tree_levels(t);
   t.set_flag("add_attention", t.has("mid_block.attentions.0"));
   t.assume("heads of width 8, as the class has");
@@ -414,10 +412,28 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, prediction, {frozen.out_channels, sample.height, sample.width});
 }
 
+inline constexpr auto kTreeClasses = std::to_array<ModelClass>({{"ControlNet", "ControlNetModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  unet::read_tree(t);
+  std::vector<std::int64_t> widths = {t.value("controlnet_cond_embedding.conv_in", "out_channels").value_or(1)};
+  for (std::int64_t at = 1; at < t.count_of("controlnet_cond_embedding.blocks"); at += 2) {
+    const std::string block = "controlnet_cond_embedding.blocks." + std::to_string(at);
+    widths.push_back(t.value(block, "out_channels").value_or(1));
+  }
+  t.list("conditioning_embedding_out_channels", widths);
+  t.size("conditioning_channels", "controlnet_cond_embedding.conv_in", "in_channels");
+  t.take_sizes_alone();  // the UNet that it is trained with is written too
+}
+
 inline constexpr Architecture kArchitecture = {.name = "controlnet",
                                                .model_types = kModelTypes,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kTreeClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = unet::kBlocks};
 
 }  // namespace controlnet

@@ -303,8 +303,63 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, made, {model.in, sample.height, sample.width});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "deep_autoencoder", .model_types = names<"AutoencoderDC">, .usual_head = Head::none, .write = write};
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{.prefix = "Autoencoder", .model_type = "AutoencoderDC", .ending = "DC"}});
+
+/// One side of the printed tree: of each level its channels, its blocks, and the kernels of their attention.
+inline void read_half(TreeFields& t, const std::string& side, const std::string& list) {
+  Sizes widths;
+  Sizes layers;
+  std::string types;
+  std::string scales;
+  for (std::int64_t level = 0; level < t.count_of(list); ++level) {
+    const std::string blocks = autoencoder_trees::at(list, level);
+    const std::int64_t all = t.count_of(blocks);
+    const bool up = t.class_of(blocks + ".0") == "DCUpBlock2d";
+    const bool down = all > 0 && t.class_of(autoencoder_trees::at(blocks, all - 1)) == "DCDownBlock2d";
+    const std::string block = autoencoder_trees::at(blocks, up ? 1 : 0);
+    const bool attends = t.class_of(block) == "EfficientViTBlock";
+    const std::string more = level == 0 ? "" : ", ";
+    std::string kernels;
+    for (std::int64_t scale = 0; scale < t.count_of(block + ".attn.to_qkv_multiscale"); ++scale) {
+      const std::string path = autoencoder_trees::at(block + ".attn.to_qkv_multiscale", scale) + ".proj_in";
+      kernels += (scale == 0 ? "" : ", ") + std::to_string(t.value(path, "kernel_size").value_or(1));
+    }
+    widths.push_back(attends ? t.value(block + ".attn.to_q", "in_features").value_or(1)
+                             : t.value(block + ".conv1", "out_channels").value_or(1));
+    layers.push_back(all - (up || down ? 1 : 0));
+    types += more + (attends ? "\"EfficientViTBlock\"" : "\"ResBlock\"");
+    scales += more + "[" + kernels + "]";
+  }
+  t.list(side + "_block_out_channels", widths);
+  t.list(side + "_layers_per_block", layers);
+  t.set_text(side + "_block_types", "[" + types + "]");
+  t.set_text(side + "_qkv_multiscales", "[" + scales + "]");
+}
+
+/// What print(model) shows: all but the heads, which are 32 wide.
+inline void read_tree(TreeFields& t) {
+  t.take_sizes_alone();
+  read_half(t, "encoder", "encoder.down_blocks");
+  read_half(t, "decoder", "decoder.up_blocks");
+  t.size("in_channels", "encoder.conv_in", "in_channels");
+  t.size("latent_channels", "decoder.conv_in", "in_channels");
+  const std::string last = autoencoder_trees::at("encoder.down_blocks.0", t.count_of("encoder.down_blocks.0") - 1);
+  const bool strides = t.value(last + ".conv", "stride").value_or(1) > 1;
+  t.set_string("downsample_block_type", strides ? "Conv" : "pixel_unshuffle");
+  const std::int64_t width = t.value("decoder.up_blocks.0.1.conv1", "out_channels").value_or(0);
+  const bool repeats = t.value("decoder.up_blocks.0.0.conv", "out_channels").value_or(0) == width;
+  t.set_string("upsample_block_type", repeats ? "interpolate" : "pixel_shuffle");
+  t.assume("heads of width 32, as DC-AE has");
+}
+
+inline constexpr Architecture kArchitecture = {.name = "deep_autoencoder",
+                                               .model_types = names<"AutoencoderDC">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true};
 
 }  // namespace deep_autoencoder
 

@@ -80,8 +80,8 @@ Tensor text_projection(Forward& forward, std::string_view name, Tensor input, st
                        std::string_view activation);
 /// PatchEmbed: a convolution whose steps are as long as its kernel; what it leaves is [N, tokens, width], seen through
 /// the convolution's [N, width, ..]. Positions of `places` tokens are held and added where there are any.
-Tensor patch_embedding(Forward& forward, Tensor latents, std::int64_t channels, std::int64_t width, std::int64_t patch,
-                       std::int64_t tokens, std::int64_t places);
+Tensor patch_embedding(Forward& forward, std::string_view name, Tensor latents, std::int64_t channels,
+                       std::int64_t width, std::int64_t patch, std::int64_t tokens, std::int64_t places);
 /// AdaLayerNormZero's first half: [N, width] -> silu -> linear -> chunks [N, 1, width].
 std::vector<Tensor> modulation(Forward& forward, std::string_view linear, Tensor conditions, std::int64_t in,
                                std::int64_t width, std::int64_t count, bool bias = true);
@@ -202,5 +202,13 @@ struct JointAttention {
                                          const StreamLengths& lengths);
 /// The same over one stream that holds all tokens; without an output projection unless `projects`.
 Tensor single_attention(Forward& forward, const JointAttention& options, Tensor hidden, bool projects);
+
+/// in_channels and out_channels of a printed denoiser, by its first layer and its last one. Returns its width; 0: the
+/// first layer does not show it. `area`: how many latents a patch is; a convolution shows its channels alone.
+std::int64_t denoiser_tree(TreeFields& t, std::string_view first, std::string_view last, std::int64_t area = 1);
+/// The heads of a printed denoiser of this width, by a norm of one head where it prints that; else each is `usual`
+/// wide, as `published` models have.
+void denoiser_heads_tree(TreeFields& t, std::int64_t width, std::int64_t usual, std::string_view published,
+                         std::string_view norm = {});
 
 }  // namespace gpumem::architectures

@@ -165,10 +165,32 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {pictured, out});
 }
 
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"ErnieImageTransformer2D", "ErnieImageTransformer2DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const std::int64_t patch = t.value("x_embedder.proj", "kernel_size").value_or(1);
+  const std::int64_t width = denoiser_tree(t, "x_embedder.proj", "final_linear", patch * patch);
+  const auto printed = t.value("layers.0.self_attention.norm_q", "normalized_shape");
+  const std::int64_t head = printed.value_or(128);
+  t.set("patch_size", patch);
+  t.set("hidden_size", std::max<std::int64_t>(width, 1));
+  t.set("num_attention_heads", std::max<std::int64_t>(width / head, 1));
+  t.count("num_layers", "layers");
+  t.size("ffn_hidden_size", "layers.0.mlp.gate_proj", "out_features");
+  t.set("text_in_dim", t.value("text_proj", "in_features").value_or(std::max<std::int64_t>(width, 1)));
+  t.there("qk_layernorm", "layers.0.self_attention.norm_q");
+  if (!printed) t.assume("heads of width 128, as ERNIE-Image has");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "ernie_image",
                                                .model_types = names<"ErnieImageTransformer2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace ernie_image

@@ -380,22 +380,26 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, edits ? f.slice(output, 1, 0, tokens) : output, {tokens, model.sizes.out_channels});
 }
 
-inline constexpr auto kTreeClasses = std::to_array<ModelClass>({{"FluxTransformer2D", "FluxTransformer2DModel"}});
+inline constexpr auto kTreeClasses =
+    std::to_array<ModelClass>({{"FluxTransformer2D", "FluxTransformer2DModel"},
+                               {"ChromaTransformer2D", "ChromaTransformer2DModel"},
+                               {"LongCatImageTransformer2D", "LongCatImageTransformer2DModel"},
+                               {"FluxControlNet", "FluxControlNetModel"},
+                               {"OvisImageTransformer2D", "OvisImageTransformer2DModel"}});
 
-/// What print(model) of FLUX.1 shows: all but the heads, which are 128 wide.
+/// What print(model) shows: all but the heads, where their norms print no width.
 inline void read_tree(TreeFields& t) {
-  constexpr std::int64_t kHead = 128;
-  t.set_string("_class_name", "FluxTransformer2DModel");
-  t.size("in_channels", "x_embedder", "in_features");
+  const std::int64_t width = denoiser_tree(t, "x_embedder", "proj_out");
   t.size("joint_attention_dim", "context_embedder", "in_features");
-  t.count("num_layers", "transformer_blocks");
-  t.count("num_single_layers", "single_transformer_blocks");
+  t.set("num_layers", t.count_of("transformer_blocks"));
+  t.set("num_single_layers", t.count_of("single_transformer_blocks"));
   t.size("pooled_projection_dim", "time_text_embed.text_embedder.linear_1", "in_features");
   t.there("guidance_embeds", "time_text_embed.guidance_embedder");
-  t.size("out_channels", "proj_out", "out_features");
-  t.set("attention_head_dim", kHead);
-  t.set("num_attention_heads", std::max<std::int64_t>(t.value("x_embedder", "out_features").value_or(0) / kHead, 1));
-  t.assume("heads of width 128, as FLUX.1 has");
+  t.size("approximator_num_channels", "distilled_guidance_layer.in_proj", "in_features");
+  t.size("approximator_hidden_dim", "distilled_guidance_layer.in_proj", "out_features");
+  t.count("approximator_layers", "distilled_guidance_layer.layers");
+  denoiser_heads_tree(t, width, 128, "FLUX.1", "transformer_blocks.0.attn.norm_q");
+  if (t.has("controlnet_x_embedder")) t.take_sizes_alone();  // the model that it is trained with is written too
 }
 
 inline constexpr Architecture kArchitecture = {

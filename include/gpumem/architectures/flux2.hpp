@@ -161,10 +161,27 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, output, {model.lengths.image, model.sizes.out_channels});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Flux2Transformer2D", "Flux2Transformer2DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const std::int64_t width = denoiser_tree(t, "x_embedder", "proj_out");
+  t.size("joint_attention_dim", "context_embedder", "in_features");
+  t.count("num_layers", "transformer_blocks");
+  t.count("num_single_layers", "single_transformer_blocks");
+  t.size("timestep_guidance_channels", "time_guidance_embed.timestep_embedder.linear_1", "in_features");
+  t.ratio("mlp_ratio", "transformer_blocks.0.ff.linear_out", "in_features", width);
+  t.there("guidance_embeds", "time_guidance_embed.guidance_embedder");
+  denoiser_heads_tree(t, width, 128, "FLUX.2", "transformer_blocks.0.attn.norm_q");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "flux2",
                                                .model_types = names<"Flux2Transformer2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace flux2
@@ -308,10 +325,27 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {model.lengths.image, out});
 }
 
+inline constexpr auto kTreeClasses =
+    std::to_array<ModelClass>({{"CogView4Transformer2D", "CogView4Transformer2DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kSizes = 6;  // of an image, each as wide as condition_dim
+  const std::int64_t width = denoiser_tree(t, "patch_embed.proj", "proj_out", 4);
+  t.count("num_layers", "transformer_blocks");
+  t.size("text_embed_dim", "patch_embed.text_proj", "in_features");
+  t.size("time_embed_dim", "time_condition_embed.timestep_embedder.linear_1", "out_features");
+  t.part("condition_dim", "time_condition_embed.condition_embedder.linear_1", "in_features", kSizes);
+  denoiser_heads_tree(t, width, 40, "CogView4", "transformer_blocks.0.attn1.norm_q");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "cogview4",
                                                .model_types = names<"CogView4Transformer2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kTreeClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace cogview4

@@ -256,10 +256,33 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("linear", normed, width, out)}), {model.image, out});
 }
 
+inline constexpr auto kTreeClasses =
+    std::to_array<ModelClass>({{"HiDreamImageTransformer2D", "HiDreamImageTransformer2DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kPatch = 4;
+  const std::int64_t blocks = t.count_of("double_stream_blocks") + t.count_of("single_stream_blocks");
+  const std::int64_t width = denoiser_tree(t, "x_embedder.proj", "final_layer.linear", kPatch);
+  const auto captions = [&](std::int64_t at) {
+    return t.value("caption_projection." + std::to_string(at) + ".linear", "in_features").value_or(1);
+  };
+  t.set("num_layers", t.count_of("double_stream_blocks"));
+  t.set("num_single_layers", t.count_of("single_stream_blocks"));
+  t.size("text_emb_dim", "p_embedder.pooled_embedder.linear_1", "in_features");
+  t.list("caption_channels", std::array{captions(blocks), captions(0)});
+  t.set("num_routed_experts", t.count_of("double_stream_blocks.0.block.ff_i.experts"));
+  denoiser_heads_tree(t, width, 128, "HiDream");
+  t.assume("patches of 2 x 2, and two experts for each token");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "hidream",
                                                .model_types = names<"HiDreamImageTransformer2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kTreeClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace hidream
@@ -413,7 +436,6 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"ZImageTransformer2
 /// What print(model) shows: all but the heads, which are 128 wide.
 inline void read_tree(TreeFields& t) {
   constexpr std::int64_t kHead = 128;
-  t.set_string("_class_name", "ZImageTransformer2DModel");
   constexpr std::int64_t kPatches = 4;
   const std::int64_t width = t.value("cap_embedder.1", "out_features").value_or(kHead);
   t.set("dim", width);

@@ -233,11 +233,37 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, made, {model.out, area.frames, area.height, area.width});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{.prefix = "Autoencoder", .model_type = "AutoencoderKLHunyuanVideo15", .ending = "KLHunyuanVideo15"},
+     {.prefix = "Autoencoder", .model_type = "AutoencoderKLHunyuanImageRefiner", .ending = "KLHunyuanImageRefiner"}});
+
+/// What print(model) shows: a step to the next level makes of a pixel's channels a fourth, or an eighth.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kEighth = 8;
+  t.take_sizes_alone();
+  const Sizes widths = autoencoder_trees::levels(t, ".conv");
+  std::int64_t side = 1;
+  std::int64_t frame = 1;
+  for (std::size_t level = 0; level < std::min<std::size_t>(widths.size(), 16); ++level) {
+    const std::string step =
+        autoencoder_trees::at("encoder.down_blocks", static_cast<std::int64_t>(level)) + ".downsamplers.0.conv.conv";
+    const auto made = t.value(step, "out_channels");
+    if (!made) continue;
+    side *= 2;
+    if (level + 1 < widths.size() && *made * kEighth == widths[level + 1]) frame *= 2;
+  }
+  t.set("spatial_compression_ratio", side);
+  t.set("temporal_compression_ratio", frame);
+}
+
 inline constexpr Architecture kArchitecture = {
     .name = "hunyuan15_autoencoder",
     .model_types = names<"AutoencoderKLHunyuanVideo15", "AutoencoderKLHunyuanImageRefiner">,
     .usual_head = Head::none,
-    .write = write};
+    .write = write,
+    .classes = kClasses,
+    .read_tree = read_tree,
+    .depends_on_images = true};
 
 }  // namespace hunyuan15_autoencoder
 
@@ -440,8 +466,16 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, made, {model.out, sample.frames, area.height, area.width});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "mochi_autoencoder", .model_types = names<"AutoencoderKLMochi">, .usual_head = Head::none, .write = write};
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{.prefix = "Autoencoder", .model_type = "AutoencoderKLMochi", .ending = "KLMochi"}});
+
+inline constexpr Architecture kArchitecture = {.name = "mochi_autoencoder",
+                                               .model_types = names<"AutoencoderKLMochi">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = autoencoder_trees::read_mochi,
+                                               .depends_on_images = true};
 
 }  // namespace mochi_autoencoder
 

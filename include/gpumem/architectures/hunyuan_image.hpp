@@ -2,7 +2,7 @@
 // FramePack, which is HunyuanVideo with tokens of earlier frames, the more of them to a token the older they are.
 // Source: diffusers 0.40, models/transformers/transformer_hunyuanimage.py, transformer_hunyuan_video_framepack.py;
 // pipelines/hunyuan_image (tokens of the prompts), pipelines/hunyuan_video/pipeline_hunyuan_video_framepack.py
-// (frames).
+// (frames). Behind them DiT, whose source is named there.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/denoiser.hpp"
+#include "gpumem/architectures/dit_parts.hpp"
 #include "gpumem/architectures/hunyuan_parts.hpp"
 
 namespace gpumem::architectures {
@@ -109,10 +111,27 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, model.sizes.width, out)}), {model.lengths.image, out});
 }
 
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"HunyuanImageTransformer2D", "HunyuanImageTransformer2DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  hunyuan_video15::read_shared_tree(t);
+  const std::int64_t patch = t.value("x_embedder.proj", "kernel_size").value_or(1);
+  t.list("patch_size", std::array{patch, patch});
+  t.count("num_single_layers", "single_transformer_blocks");
+  t.size("text_embed_2_dim", "context_embedder_2.linear_1", "in_features");
+  t.there("guidance_embeds", "time_guidance_embed.guidance_embedder");
+  t.there("use_meanflow", "time_guidance_embed.timestep_embedder_r");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "hunyuan_image",
                                                .model_types = names<"HunyuanImageTransformer2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace hunyuan_image
@@ -193,10 +212,24 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   hunyuan_video15::predict(f, model, made, time);
 }
 
+inline constexpr auto kTreeClasses =
+    std::to_array<ModelClass>({{"HunyuanVideoFramepackTransformer3D", "HunyuanVideoFramepackTransformer3DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  hunyuan_video::read_tree(t);
+  t.there("has_clean_x_embedder", "clean_x_embedder");
+  t.there("has_image_proj", "image_projection");
+  t.size("image_proj_dim", "image_projection.up", "in_features");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "framepack",
                                                .model_types = names<"HunyuanVideoFramepackTransformer3DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kTreeClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = hunyuan_video::kBlocks};
 
 }  // namespace framepack
@@ -228,10 +261,26 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   predict(f, model, streams.image, time);
 }
 
+inline constexpr auto kTreeClasses =
+    std::to_array<ModelClass>({{"HunyuanVideo15Transformer3D", "HunyuanVideo15Transformer3DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  read_shared_tree(t);
+  t.size("patch_size_t", "x_embedder.proj", "kernel_size");
+  t.size("patch_size", "x_embedder.proj", "kernel_size", 1);
+  t.size("text_embed_2_dim", "context_embedder_2.linear_1", "in_features");
+  t.size("image_embed_dim", "image_embedder.linear_1", "in_features");
+  t.there("use_meanflow", "time_embed.timestep_embedder_r");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "hunyuan_video15",
                                                .model_types = names<"HunyuanVideo15Transformer3DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kTreeClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace hunyuan_video15
@@ -262,8 +311,149 @@ inline constexpr Architecture kArchitecture = {.name = "hunyuan_video",
                                                .model_types = names<"HunyuanVideoTransformer3DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace hunyuan_video
+
+// DiT: blocks that read a class in place of a prompt; each embeds the timestep and the class by itself.
+// Source: diffusers 0.40, models/transformers/dit_transformer_2d.py, models/attention.py (BasicTransformerBlock),
+// models/normalization.py (AdaLayerNormZero), models/embeddings.py (CombinedTimestepLabelEmbeddings).
+
+namespace dit {
+
+inline constexpr std::array<std::string_view, 1> kBlocks = {"BasicTransformerBlock"};
+inline constexpr std::int64_t kSinusoids = 256;
+
+struct Model {
+  DitSizes sizes;
+  std::int64_t layers = 28;
+  std::int64_t patch = 2;
+  std::int64_t side = 32;
+  std::int64_t classes = 1000;
+  bool bias = true;
+  bool affine = false;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = dit_sizes(config, {.heads = 16, .head_width = 72, .channels = 4});
+  model.layers = config.layers_or("num_layers", 28);
+  model.patch = dit_patch(config);
+  model.side = config.size_or({"sample_size"}, 32);
+  model.classes = dit_width(config, "num_embeds_ada_norm", 1000);
+  model.bias = config.flag("attention_bias", true);
+  model.affine = config.flag("norm_elementwise_affine", false);
+  if (model.side < model.patch || model.side > 4096) config.fail("is larger than gpumem takes", "sample_size");
+  if (config.text({"norm_type"}, "ada_norm_zero") != "ada_norm_zero") config.fail("is not known", "norm_type");
+  if (config.text({"activation_fn"}, "gelu-approximate") != "gelu-approximate") {
+    config.fail("is not known", "activation_fn");
+  }
+  config.ignore({"dropout", "norm_num_groups", "upcast_attention", "norm_eps"});
+  return model;
+}
+
+/// What a step brings beside the latents.
+struct Told {
+  Tensor sinusoids = 0;
+  Tensor label = 0;
+};
+
+inline Tensor embedded(Forward& f, const Model& model, const Told& told) {
+  const std::int64_t width = model.sizes.width;
+  const InModule inside(f, "emb", "CombinedTimestepLabelEmbeddings");
+  const Tensor time = timestep_embedding(f, "timestep_embedder", told.sinusoids, kSinusoids, width);
+  const InModule table(f, "class_embedder", "LabelEmbedding");
+  // One row more, for labels that are dropped.
+  const Tensor label = f.embedding("embedding_table", told.label, model.classes + 1, width);
+  return f.add(time, f.flatten(label, 1, 2));
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor hidden, const Told& told) {
+  const std::int64_t width = model.sizes.width;
+  std::vector<Tensor> rows;
+  Tensor normed = 0;
+  {
+    const InModule inside(f, "norm1", "AdaLayerNormZero");
+    rows = modulation(f, "linear", embedded(f, model, told), width, width, 6);
+    normed = modulated(f, bare_norm(f, "norm", hidden, width), rows[1], rows[0]);
+  }
+  const PlainAttention options = {
+      .width = width, .inner = width, .head_width = model.sizes.head_width, .source_width = width, .bias = model.bias};
+  const Tensor mixed = f.add(f.multiply(rows[2], plain_attention(f, options, normed, normed)), hidden);
+  const Tensor again = modulated(f, affine_norm(f, "norm3", mixed, width, model.affine), rows[4], rows[3]);
+  const Tensor fed = dit_feed_forward(f, "ff", again, width, 4 * width, DitActivation::gelu_tanh);
+  return f.add(f.multiply(rows[5], fed), mixed);
+}
+
+/// The first block's embeddings once more, of which the last norm is made.
+inline Tensor first_embedded(Forward& f, const Model& model, const Told& told) {
+  f.repeat_parameters(true);
+  const InModule list(f, "transformer_blocks", "ModuleList");
+  const InModule first(f, "0", kBlocks[0]);
+  const InModule norm(f, "norm1", "AdaLayerNormZero");
+  const Tensor made = embedded(f, model, told);
+  f.repeat_parameters(false);
+  return made;
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const std::int64_t width = model.sizes.width;
+  const DenoiserSample sample =
+      denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_side = 8 * model.side, .usual_text = 0});
+  const std::int64_t tokens = sample.height * sample.width / (model.patch * model.patch);
+  const Tensor latents = latent_input(f, sample, model.sizes.channels);
+  const Told told = {.sinusoids = timestep_input(f, "timestep", kSinusoids),
+                     .label = f.fixed_token_input("class_labels", 1)};
+  const std::int64_t places = (model.side / model.patch) * (model.side / model.patch);
+  Tensor hidden = patch_embedding(f, latents, model.sizes.channels, width, model.patch, tokens, places);
+  hidden = stack(f, "transformer_blocks", kBlocks[0], model.layers, hidden,
+                 [&](Tensor x, std::int64_t) { return block(f, model, x, told); });
+  const std::vector<Tensor> rows = modulation(f, "proj_out_1", first_embedded(f, model, told), width, width, 2);
+  const Tensor normed = modulated(f, bare_norm(f, "norm_out", hidden, width), rows[1], rows[0]);
+  const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
+  const Tensor output = f.call("clone", {f.linear("proj_out_2", normed, width, out)});
+  // Where the model predicts a variance too, the loss reads the first half.
+  const bool twice = model.sizes.out_channels == 2 * model.sizes.channels;
+  const Tensor half = twice ? f.slice(output, 2, 0, out / 2) : output;
+  denoiser_loss(f, half, {tokens, twice ? out / 2 : out});
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"DiTTransformer2D", "DiTTransformer2DModel"}});
+
+/// What print(model) shows: all but the heads, which are 72 wide, and the size of the samples that it is for.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 72;
+  t.set_string("_class_name", "DiTTransformer2DModel");
+  const std::int64_t patch = t.value("pos_embed.proj", "kernel_size").value_or(1);
+  const std::int64_t width = t.value("pos_embed.proj", "out_channels").value_or(0);
+  t.size("in_channels", "pos_embed.proj", "in_channels");
+  t.set("patch_size", patch);
+  t.set("attention_head_dim", kHead);
+  t.set("num_attention_heads", std::max<std::int64_t>(width / kHead, 1));
+  t.count("num_layers", "transformer_blocks");
+  t.flag("attention_bias", "transformer_blocks.0.attn1.to_q");
+  t.flag("norm_elementwise_affine", "transformer_blocks.0.norm3", "elementwise_affine");
+  const auto labels = t.value("transformer_blocks.0.norm1.emb.class_embedder.embedding_table", "num_embeddings");
+  t.set("num_embeds_ada_norm", std::max<std::int64_t>(labels.value_or(1001) - 1, 1));
+  const std::int64_t out = t.value("proj_out_2", "out_features").value_or(0);
+  t.set("out_channels", std::max<std::int64_t>(out / (patch * patch), 1));
+  t.assume("heads of width 72 and samples of 256 pixels, as DiT-XL has");
+}
+
+inline constexpr Architecture kArchitecture = {.name = "dit",
+                                               .model_types = names<"DiTTransformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
+                                               .blocks = kBlocks};
+
+}  // namespace dit
 
 }  // namespace gpumem::architectures

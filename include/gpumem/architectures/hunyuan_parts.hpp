@@ -221,6 +221,21 @@ inline void predict(Forward& f, const Model& model, Tensor video, Tensor time) {
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});
 }
 
+/// What print(model) shows of each HunyuanVideo and HunyuanImage: all but the heads, which are 128 wide.
+inline void read_shared_tree(TreeFields& t) {
+  std::int64_t area = 1;
+  const bool frames = t.class_of("x_embedder.proj") == "Conv3d";
+  for (std::size_t axis = 0; axis < (frames ? 3 : 2); ++axis) {
+    area *= std::min<std::int64_t>(t.value("x_embedder.proj", "kernel_size", axis).value_or(1), 64);
+  }
+  const std::int64_t width = denoiser_tree(t, "x_embedder.proj", "proj_out", area);
+  t.size("text_embed_dim", "context_embedder.proj_in", "in_features");
+  t.count("num_layers", "transformer_blocks");
+  t.count("num_refiner_layers", "context_embedder.token_refiner.refiner_blocks");
+  t.ratio("mlp_ratio", "transformer_blocks.0.ff.net.0.proj", "out_features", width);
+  denoiser_heads_tree(t, width, 128, "HunyuanVideo");
+}
+
 }  // namespace hunyuan_video15
 
 namespace hunyuan_video {
@@ -317,6 +332,21 @@ inline TwoStreams all_blocks(Forward& f, const Model& model, const Own& own, Two
                   [&](const TwoStreams& x, std::int64_t) { return hunyuan_video15::block(f, model, x, time, tables); });
   return stack(f, "single_transformer_blocks", kBlocks[1], own.singles, streams,
                [&](const TwoStreams& x, std::int64_t) { return single_block(f, model, x, time, tables); });
+}
+
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"HunyuanVideoTransformer3D", "HunyuanVideoTransformer3DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  hunyuan_video15::read_shared_tree(t);
+  t.size("patch_size_t", "x_embedder.proj", "kernel_size");
+  t.size("patch_size", "x_embedder.proj", "kernel_size", 1);
+  t.count("num_single_layers", "single_transformer_blocks");
+  t.size("pooled_projection_dim", "time_text_embed.text_embedder.linear_1", "in_features");
+  t.there("guidance_embeds", "time_text_embed.guidance_embedder");
+  const bool replaces = t.class_of("transformer_blocks.0") == "HunyuanVideoTokenReplaceTransformerBlock";
+  if (replaces) t.set_string("image_condition_type", "token_replace");
 }
 
 }  // namespace hunyuan_video

@@ -191,10 +191,38 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("out_layer", normed, model.width, out)}), {tokens, out});
 }
 
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"Kandinsky5Transformer3D", "Kandinsky5Transformer3DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kPatch = 4;
+  const std::int64_t channels = t.value("visual_embeddings.in_layer", "in_features").value_or(kPatch) / kPatch;
+  const bool continues = channels % 2 == 1 && channels > 1;  // what is known of the video, and where
+  t.set_flag("visual_cond", continues);
+  t.set("in_visual_dim", std::max<std::int64_t>(continues ? channels / 2 : channels, 1));
+  t.part("out_visual_dim", "out_layer.out_layer", "out_features", kPatch);
+  t.size("in_text_dim", "text_embeddings.in_layer", "in_features");
+  t.size("in_text_dim2", "pooled_text_embeddings.in_layer", "in_features");
+  t.size("time_dim", "time_embeddings.in_layer", "out_features");
+  t.size("model_dim", "visual_embeddings.in_layer", "out_features");
+  t.size("ff_dim", "visual_transformer_blocks.0.feed_forward.in_layer", "out_features");
+  t.count("num_text_blocks", "text_transformer_blocks");
+  t.count("num_visual_blocks", "visual_transformer_blocks");
+  const std::int64_t head =
+      t.value("visual_transformer_blocks.0.self_attention.query_norm", "normalized_shape").value_or(64);
+  t.list("axes_dims", std::array{std::max<std::int64_t>(head - head / 8 * 6, 1),
+                                 std::max<std::int64_t>(head / 8 * 3, 1), std::max<std::int64_t>(head / 8 * 3, 1)});
+  t.assume("patches of 2 x 2, and attention to all tokens, which the tree does not print");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "kandinsky5",
                                                .model_types = names<"Kandinsky5Transformer3DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace kandinsky5

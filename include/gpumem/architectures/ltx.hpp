@@ -1,4 +1,4 @@
-// LTX-Video and LTX-2.
+// LTX-2.
 #pragma once
 
 #include <algorithm>
@@ -15,114 +15,6 @@
 #include "gpumem/architectures/dit_parts.hpp"
 
 namespace gpumem::architectures {
-
-// LTX-Video 0.9: self-attention, attention to the prompt and a feed-forward layer, with one table of scales, shifts and
-// gates a block. Rotary positions turn whole queries and keys, before they are parted into heads.
-// Source: diffusers 0.38, models/transformers/transformer_ltx.py.
-
-namespace ltx {
-
-inline constexpr std::array<std::string_view, 1> kBlocks = {"LTXVideoTransformerBlock"};
-
-struct Model {
-  DitSizes sizes;
-  std::int64_t layers = 28;
-  std::int64_t cross = 2048;
-  bool bias = true;
-  bool out_bias = true;
-  bool affine = false;
-};
-
-inline Model read(ConfigFields& config) {
-  Model model;
-  model.sizes = dit_sizes(config, {.heads = 32, .head_width = 64, .channels = 128, .text_field = "caption_channels"});
-  model.layers = config.layers_or("num_layers", 28);
-  model.cross = dit_width(config, "cross_attention_dim", 2048);
-  model.bias = config.flag("attention_bias", true);
-  model.out_bias = config.flag("attention_out_bias", true);
-  model.affine = config.flag("norm_elementwise_affine", false);
-  if (model.cross != model.sizes.width) config.fail("must be the width of all heads", "cross_attention_dim");
-  if (model.sizes.width % 2 != 0) config.fail("must be even", "attention_head_dim");
-  if (config.text({"activation_fn"}, "gelu-approximate") != "gelu-approximate")
-    config.fail("is not known", "activation_fn");
-  const bool plain = dit_width(config, "patch_size", 1) == 1 && dit_width(config, "patch_size_t", 1) == 1;
-  if (!plain) config.fail("must be 1", "patch_size");
-  config.ignore({"qk_norm", "norm_eps"});
-  return model;
-}
-
-inline Tensor attention(Forward& f, const Model& model, std::string_view name, Tensor input, Tensor source,
-                        const PairTables* tables, std::optional<Tensor> mask) {
-  const InModule inside(f, name, "LTXAttention");
-  const std::int64_t width = model.sizes.width;
-  const std::int64_t each = model.sizes.head_width;
-  const auto projected = [&](std::string_view layer, Tensor from) {
-    return f.linear(layer, from, width, width, {.bias = model.bias});
-  };
-  const Tensor first = projected("to_q", input);
-  const Tensor second = projected("to_k", source);
-  const Tensor value = projected("to_v", source);
-  Tensor query = torch_rms_norm(f, "norm_q", first, width);
-  Tensor key = torch_rms_norm(f, "norm_k", second, width);
-  const auto turned = [&](Tensor tensor) {
-    return f.flatten(turn_pairs(f, as_heads(f, tensor, width), *tables), 2, 3);
-  };
-  if (tables != nullptr) {
-    query = turned(query);
-    key = turned(key);
-  }
-  const Tensor mixed =
-      attend_heads(f, as_heads(f, query, each), as_heads(f, key, each), as_heads(f, value, each), mask);
-  const InModule out(f, "to_out", "ModuleList");
-  return f.linear("0", mixed, width, width, {.bias = model.out_bias});
-}
-
-inline Tensor block(Forward& f, const Model& model, Tensor hidden, Tensor prompt, Tensor mask, Tensor rows,
-                    const PairTables& tables) {
-  const std::int64_t width = model.sizes.width;
-  const Tensor bare = own_rms_norm(f, "norm1", hidden, width, model.affine);
-  const std::vector<Tensor> parts = table_rows(f, rows, 6, width);
-  const Tensor normed = modulated(f, bare, parts[1], parts[0]);
-  const Tensor own = f.add(hidden, f.multiply(attention(f, model, "attn1", normed, normed, &tables, {}), parts[2]));
-  const Tensor told = f.add(own, attention(f, model, "attn2", own, prompt, nullptr, mask));
-  const Tensor again = modulated(f, own_rms_norm(f, "norm2", told, width, model.affine), parts[4], parts[3]);
-  const Tensor fed = dit_feed_forward(f, "ff", again, width, 4 * width, DitActivation::gelu_tanh);
-  return f.add(told, f.multiply(fed, parts[5]));
-}
-
-inline void write(ConfigFields& config, Head, Forward& f) {
-  const Model model = read(config);
-  if (!config.status()) return;
-  const std::int64_t width = model.sizes.width;
-  const DenoiserSample sample =
-      denoiser_sample(f, {.side = 32, .frame = 8, .usual_side = 512, .usual_frames = 49, .usual_text = 128});
-  const std::int64_t tokens = sample.frames * sample.height * sample.width;
-  const Tensor latents = token_latents(f, tokens, model.sizes.channels);
-  Tensor prompt = text_input(f, sample, model.sizes.text_width);
-  const Tensor mask = prompt_mask(f, prompt);
-  const Tensor table =
-      f.call("rotary_table", {latents}, {{"width", width}, {"padded", true}, {"dtype", std::string("float32")}});
-  const Tensor cosines = f.permute(table, {0, 2, 1, 3});
-  const Tensor other =
-      f.call("rotary_table", {latents}, {{"width", width}, {"padded", true}, {"dtype", std::string("float32")}});
-  const PairTables tables = {cosines, f.permute(other, {0, 2, 1, 3})};
-  Tensor hidden = f.linear("proj_in", latents, model.sizes.channels, width);
-  const SingleRows rows = single_rows(f, width, {.name = "time_embed"});
-  prompt = text_projection(f, "caption_projection", prompt, model.sizes.text_width, width, "gelu_pytorch_tanh");
-  hidden = stack(f, "transformer_blocks", kBlocks[0], model.layers, hidden,
-                 [&](Tensor x, std::int64_t) { return block(f, model, x, prompt, mask, rows.rows, tables); });
-  const std::vector<Tensor> last = table_rows(f, unsqueezed(f, rows.time, 1), 2, width);
-  const Tensor normed = modulated(f, bare_norm(f, "norm_out", hidden, width), last[1], last[0]);
-  denoiser_loss(f, f.linear("proj_out", normed, width, model.sizes.out_channels), {tokens, model.sizes.out_channels});
-}
-
-inline constexpr Architecture kArchitecture = {.name = "ltx",
-                                               .model_types = names<"LTXVideoTransformer3DModel">,
-                                               .usual_head = Head::none,
-                                               .write = write,
-                                               .blocks = kBlocks};
-
-}  // namespace ltx
 
 // LTX-2: a stream of video tokens and one of audio tokens, each with self-attention, attention to the prompt and a
 // feed-forward layer; between these, each asks the other one. Every part has scales, shifts and gates of a table.
@@ -476,10 +368,44 @@ inline void write(ConfigFields& config, Head, Forward& f) {
                 {video.tokens * video.sizes.out_channels + audio.tokens * audio.sizes.out_channels});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"LTX2VideoTransformer3D", "LTX2VideoTransformer3DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHeads = 32;
+  constexpr std::int64_t kModulations = 9;  // of a stream whose attention to the prompt has some as well
+  for (const std::string prefix : {"", "audio_"}) {
+    const auto field = [&](std::string_view name) { return prefix + std::string(name); };
+    const std::string block = "transformer_blocks.0." + prefix;
+    const std::int64_t width = t.value(prefix + "proj_in", "out_features").value_or(0);
+    const std::int64_t heads = t.value(block + "attn1.to_gate_logits", "out_features").value_or(kHeads);
+    t.size(field("in_channels"), prefix + "proj_in", "in_features");
+    t.size(field("out_channels"), prefix + "proj_out", "out_features");
+    t.set(field("num_attention_heads"), heads);
+    t.set(field("attention_head_dim"), std::max<std::int64_t>(width / heads, 1));
+    t.size(field("cross_attention_dim"), block + "attn2.to_k", "in_features");
+    t.there(field("gated_attn"), block + "attn1.to_gate_logits");
+    t.flag(field("ff_bias"), block + "ff.net.2");
+    const std::int64_t rows = t.value(prefix + "time_embed.linear", "out_features").value_or(0);
+    t.set_flag(field("cross_attn_mod"), width > 0 && rows / width == kModulations);
+  }
+  t.count("num_layers", "transformer_blocks");
+  t.size("caption_channels", "caption_projection.linear_1", "in_features");
+  t.there("use_prompt_embeddings", "caption_projection");
+  t.there("use_prompt_adaln_single", "prompt_adaln");
+  t.flag("attention_bias", "transformer_blocks.0.attn1.to_q");
+  t.flag("attention_out_bias", "transformer_blocks.0.attn1.to_out.0");
+  t.set_string("rope_type", "split");
+  t.assume("32 heads in each stream, and rotary pairs half a head apart, as LTX-2 has");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "ltx2",
                                                .model_types = names<"LTX2VideoTransformer3DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace ltx2

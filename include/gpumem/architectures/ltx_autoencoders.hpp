@@ -352,10 +352,111 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, made, {model.out, area.frames, area.height, area.width});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{.prefix = "Autoencoder", .model_type = "AutoencoderKLLTXVideo", .ending = "KLLTXVideo"},
+     {.prefix = "Autoencoder", .model_type = "AutoencoderKLLTX2Video", .ending = "KLLTX2Video"}});
+
+/// Where true and false stand for each entry.
+inline std::string flags_text(const std::vector<bool>& flags) {
+  std::string text;
+  for (const bool flag : flags) text += std::string(text.empty() ? "" : ", ") + (flag ? "true" : "false");
+  return "[" + text + "]";
+}
+
+inline void read_down_tree(TreeFields& t, bool joins) {
+  using autoencoder_trees::at;
+  constexpr std::int64_t kFrames = 2;
+  constexpr std::int64_t kSides = 4;
+  const std::int64_t levels = t.count_of("encoder.down_blocks");
+  Sizes widths;
+  Sizes layers;
+  std::vector<bool> scales;
+  std::string steps;
+  std::string types;
+  const auto width_of = [&](std::int64_t level) {
+    const std::string block = level < levels ? at("encoder.down_blocks", level) : "encoder.mid_block";
+    return t.value(block + ".resnets.0.conv1.conv", "in_channels").value_or(1);
+  };
+  for (std::int64_t level = 0; level < levels; ++level) {
+    const std::string block = at("encoder.down_blocks", level);
+    const std::string step = block + ".downsamplers.0.conv.conv";
+    const std::int64_t times = width_of(level + 1) / t.value(step, "out_channels").value_or(1);
+    const std::string more = level == 0 ? "" : ", ";
+    widths.push_back(width_of(level));
+    layers.push_back(t.count_of(block + ".resnets"));
+    scales.push_back(t.has(block + ".downsamplers"));
+    steps += more + (!joins             ? "\"conv\""
+                     : times == kSides  ? "\"spatial\""
+                     : times == kFrames ? "\"temporal\""
+                                        : "\"spatiotemporal\"");
+    types += more + "\"" + std::string(t.class_of(block)) + "\"";
+  }
+  if (joins) widths.push_back(width_of(levels));
+  if (t.class_name() == "AutoencoderKLLTX2Video" && !widths.empty()) widths.erase(widths.begin());
+  layers.push_back(t.count_of("encoder.mid_block.resnets"));
+  t.list("block_out_channels", widths);
+  t.list("layers_per_block", layers);
+  t.set_text("spatio_temporal_scaling", flags_text(scales));
+  t.set_text("downsample_type", "[" + steps + "]");
+  t.set_text("down_block_types", "[" + types + "]");
+}
+
+/// The decoder's lists begin with the level that runs last.
+inline void read_up_tree(TreeFields& t, bool noise) {
+  constexpr std::int64_t kPixels = 8;  // of two frames, that channels become
+  const std::int64_t levels = t.count_of("decoder.up_blocks");
+  Sizes widths;
+  Sizes layers;
+  Sizes factors;
+  std::vector<bool> scales;
+  std::vector<bool> shortcuts;
+  std::vector<bool> noises;
+  for (std::int64_t level = levels; level-- > 0;) {
+    const std::string block = autoencoder_trees::at("decoder.up_blocks", level);
+    const std::string step = block + ".upsamplers.0.conv.conv";
+    const std::int64_t in = t.value(step, "in_channels").value_or(1);
+    const std::int64_t made = t.value(step, "out_channels").value_or(kPixels);
+    factors.push_back(std::max<std::int64_t>(kPixels * in / made, 1));
+    widths.push_back(factors.back() * t.value(block + ".resnets.0.conv1.conv", "in_channels").value_or(1));
+    layers.push_back(t.count_of(block + ".resnets"));
+    scales.push_back(t.has(block + ".upsamplers"));
+    shortcuts.push_back(factors.back() > 1);
+    noises.push_back(noise);
+  }
+  layers.push_back(t.count_of("decoder.mid_block.resnets"));
+  noises.push_back(false);
+  t.list("decoder_block_out_channels", widths);
+  t.list("decoder_layers_per_block", layers);
+  t.list("upsample_factor", factors);
+  t.set_text("decoder_spatio_temporal_scaling", flags_text(scales));
+  t.set_text("upsample_residual", flags_text(shortcuts));
+  t.set_text("decoder_inject_noise", flags_text(noises));
+}
+
+/// What print(model) shows; noise and shortcuts are as published.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kColors = 3;
+  t.take_sizes_alone();
+  const std::string_view last =
+      t.class_of(autoencoder_trees::at("encoder.down_blocks", t.count_of("encoder.down_blocks") - 1));
+  const bool joins = t.class_name() == "AutoencoderKLLTX2Video" || last == "LTXVideo095DownBlock3D";
+  const bool timed = t.has("decoder.time_embedder");
+  read_down_tree(t, joins);
+  read_up_tree(t, timed && !joins);
+  const std::int64_t pixels = t.value("encoder.conv_in.conv", "in_channels").value_or(kColors) / kColors;
+  t.set("patch_size", std::max<std::int64_t>(TreeFields::square_side(pixels), 1));
+  t.size("latent_channels", "decoder.conv_in.conv", "in_channels");
+  t.set_flag("timestep_conditioning", timed);
+  t.assume("noise and shortcuts in the decoder, which the tree does not print, as published models have");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "ltx_autoencoders",
                                                .model_types = names<"AutoencoderKLLTXVideo", "AutoencoderKLLTX2Video">,
                                                .usual_head = Head::none,
-                                               .write = write};
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true};
 
 }  // namespace ltx_autoencoders
 

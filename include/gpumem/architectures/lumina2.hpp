@@ -185,10 +185,33 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {tokens, out});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Lumina2Transformer2D", "Lumina2Transformer2DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 96;
+  constexpr std::int64_t kPatch = 4;
+  const std::int64_t width = t.value("x_embedder", "out_features").value_or(kHead);
+  t.part("in_channels", "x_embedder", "in_features", kPatch);
+  t.part("out_channels", "norm_out.linear_2", "out_features", kPatch);
+  t.set("hidden_size", width);
+  t.set("num_attention_heads", std::max<std::int64_t>(width / kHead, 1));
+  t.part("num_kv_heads", "layers.0.attn.to_k", "out_features", kHead);
+  t.count("num_layers", "layers");
+  t.count("num_refiner_layers", "noise_refiner");
+  t.size("cap_feat_dim", "time_caption_embed.caption_embedder.1", "in_features");
+  t.set("multiple_of", 1);
+  t.ratio("ffn_dim_multiplier", "layers.0.feed_forward.linear_1", "out_features", 4 * width);
+  t.assume("heads of width 96 and patches of 2 x 2, as Lumina 2 has");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "lumina2",
                                                .model_types = names<"Lumina2Transformer2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace lumina2

@@ -276,6 +276,12 @@ class TreeFields {
   void half(std::string_view field, std::string_view path, std::string_view attribute) {
     if (const auto both = value(path, attribute)) set(field, *both / 2);
   }
+  /// One of so many equal parts of a size.
+  void part(std::string_view field, std::string_view path, std::string_view attribute, std::int64_t parts) {
+    if (const auto all = value(path, attribute)) set(field, std::max<std::int64_t>(*all / parts, 1));
+  }
+  /// How many times a width a size is.
+  void ratio(std::string_view field, std::string_view path, std::string_view attribute, std::int64_t width);
   /// What a layer prints under this name; of a list that of the axis.
   void size(std::string_view field, std::string_view path, std::string_view attribute, std::size_t axis = 0) {
     if (const auto found = value(path, attribute, axis)) set(field, *found);
@@ -429,6 +435,14 @@ inline std::int64_t TreeFields::heads_of_width(const TreeHeads& of, std::int64_t
   const std::int64_t each = head_width(of, width, width);
   set(of.heads_field, width / each);
   return each;
+}
+
+inline void TreeFields::ratio(std::string_view field, std::string_view path, std::string_view attribute,
+                              std::int64_t width) {
+  const auto found = value(path, attribute);
+  // Half a part more: what reads it cuts the product down to a whole number.
+  if (found && width > 0)
+    set_text(field, std::to_string((static_cast<double>(*found) + 0.5) / static_cast<double>(width)));
 }
 
 inline void TreeFields::image_size(std::string_view field) {

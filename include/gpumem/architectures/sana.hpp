@@ -90,7 +90,8 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   const Tensor latents = latent_input(f, sample, model.sizes.channels);
   Tensor prompt = text_input(f, sample, model.captions == 0 ? model.cross : model.captions);
   const Tensor mask = prompt_mask(f, prompt);
-  Tensor hidden = patch_embedding(f, latents, model.sizes.channels, width, model.patch, tokens, model.places());
+  Tensor hidden =
+      patch_embedding(f, "pos_embed", latents, model.sizes.channels, width, model.patch, tokens, model.places());
   const SingleRows rows = single_rows(f, width, {.sized = model.sized});
   if (model.captions > 0) {
     prompt = text_projection(f, "caption_projection", prompt, model.captions, width, "gelu_pytorch_tanh");
@@ -112,7 +113,6 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"PixArtTransformer2
 /// What print(model) shows: all but the heads, which are 72 wide, and the size of the samples that it is for.
 inline void read_tree(TreeFields& t) {
   constexpr std::int64_t kHead = 72;
-  t.set_string("_class_name", "PixArtTransformer2DModel");
   const bool sized = t.has("adaln_single.emb.resolution_embedder");
   const std::int64_t patch = t.value("pos_embed.proj", "kernel_size").value_or(1);
   const std::int64_t width = t.value("pos_embed.proj", "out_channels").value_or(0);
@@ -346,7 +346,7 @@ inline Tensor patches(Forward& f, const Model& model, const DenoiserSample& samp
     return f.permute(f.flatten(cut, 2, 4), {0, 2, 1});
   }
   const std::int64_t side = model.side / model.patch[1];
-  return patch_embedding(f, latents, model.sizes.channels, width, model.patch[1], tokens, side * side);
+  return patch_embedding(f, "patch_embed", latents, model.sizes.channels, width, model.patch[1], tokens, side * side);
 }
 
 inline void write(ConfigFields& config, Head, Forward& f) {
@@ -379,8 +379,45 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {tokens, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "sana", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr auto kTreeClasses = std::to_array<ModelClass>(
+    {{"SanaTransformer2D", "SanaTransformer2DModel"}, {"SanaVideoTransformer3D", "SanaVideoTransformer3DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 112;  // of SANA-Video, and of the attention to the prompt
+  constexpr std::int64_t kSmallHead = 72;
+  constexpr std::int64_t kOwnHead = 32;
+  const bool video = t.class_name() == kClasses[1];
+  const std::string_view patches = video ? "patch_embedding" : "patch_embed.proj";
+  std::vector<std::int64_t> sides;
+  for (std::size_t axis = 0; axis < 3; ++axis) sides.push_back(t.value(patches, "kernel_size", axis).value_or(1));
+  const std::int64_t area = video ? sides[0] * sides[1] * sides[2] : sides[0] * sides[0];
+  const std::int64_t width = denoiser_tree(t, patches, "proj_out", area);
+  if (video) t.list("patch_size", sides);
+  else t.set("patch_size", sides[0]);
+  t.count("num_layers", "transformer_blocks");
+  const std::int64_t cross = width % kHead == 0 ? kHead : kSmallHead;
+  t.set("num_cross_attention_heads", std::max<std::int64_t>(width / cross, 1));
+  t.set("cross_attention_head_dim", cross);
+  t.size("cross_attention_dim", "transformer_blocks.0.attn2.to_k", "in_features");
+  t.size("caption_channels", "caption_projection.linear_1", "in_features");
+  t.ratio("mlp_ratio", "transformer_blocks.0.ff.conv_point", "in_channels", width);
+  t.flag("attention_bias", "transformer_blocks.0.attn1.to_q");
+  t.flag("norm_elementwise_affine", "transformer_blocks.0.norm1", "elementwise_affine");
+  t.there("guidance_embeds", "time_embed.guidance_embedder");
+  if (t.has("transformer_blocks.0.attn1.norm_q")) t.set_string("qk_norm", "rms_norm_across_heads");
+  denoiser_heads_tree(t, width, video ? kHead : kOwnHead, "SANA");
+  t.assume("heads of width " + std::to_string(cross) + " for the prompt, and no table of positions");
+}
+
+inline constexpr Architecture kArchitecture = {.name = "sana",
+                                               .model_types = kClasses,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .classes = kTreeClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
+                                               .blocks = kBlocks};
 
 }  // namespace sana
 

@@ -34,7 +34,6 @@ inline void read_tree(TreeFields& t) {
   constexpr std::int64_t kHead = 64;
   constexpr std::int64_t kSideOfLarge = 192;
   constexpr std::int64_t kSideOfMedium = 384;
-  t.set_string("_class_name", "SD3Transformer2DModel");
   const std::int64_t width = t.value("pos_embed.proj", "out_channels").value_or(0);
   t.size("in_channels", "pos_embed.proj", "in_channels");
   t.size("patch_size", "pos_embed.proj", "kernel_size");
@@ -45,7 +44,7 @@ inline void read_tree(TreeFields& t) {
   t.size("joint_attention_dim", "context_embedder", "in_features");
   t.size("pooled_projection_dim", "time_text_embed.text_embedder.linear_1", "in_features");
   const std::int64_t patch = t.value("pos_embed.proj", "kernel_size").value_or(1);
-  t.set("out_channels", std::max<std::int64_t>(t.value("proj_out", "out_features").value_or(1) / (patch * patch), 1));
+  t.part("out_channels", "proj_out", "out_features", patch * patch);
   if (t.has("transformer_blocks.0.attn.norm_q")) t.set_string("qk_norm", "rms_norm");
   std::vector<std::int64_t> dual;
   for (std::int64_t at = 0; at < t.count_of("transformer_blocks"); ++at) {
@@ -201,10 +200,29 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {model.lengths.image, out});
 }
 
+inline constexpr auto kTreeClasses =
+    std::to_array<ModelClass>({{"AuraFlowTransformer2D", "AuraFlowTransformer2DModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kPatch = 4;
+  const std::int64_t width = denoiser_tree(t, "pos_embed.proj", "proj_out", kPatch);
+  t.count("num_mmdit_layers", "joint_transformer_blocks");
+  t.count("num_single_dit_layers", "single_transformer_blocks");
+  t.size("joint_attention_dim", "context_embedder", "in_features");
+  t.size("caption_projection_dim", "context_embedder", "out_features");
+  t.set("pos_embed_max_size", 9216);
+  denoiser_heads_tree(t, width, 256, "AuraFlow", "single_transformer_blocks.0.attn.norm_q");
+  t.assume("9216 positions and patches of 2 x 2, as AuraFlow 0.3 has");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "auraflow",
                                                .model_types = names<"AuraFlowTransformer2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kTreeClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace auraflow
@@ -308,7 +326,6 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"QwenImageTransform
 /// What print(model) shows: all but the heads, which are 128 wide, and patches of 2 x 2 latents.
 inline void read_tree(TreeFields& t) {
   constexpr std::int64_t kHead = 128;
-  t.set_string("_class_name", "QwenImageTransformer2DModel");
   constexpr std::int64_t kPatches = 4;
   t.size("in_channels", "img_in", "in_features");
   t.size("joint_attention_dim", "txt_in", "in_features");
@@ -416,10 +433,25 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   f.freeze(false);
 }
 
+inline constexpr auto kTreeClasses = std::to_array<ModelClass>({{"SD3ControlNet", "SD3ControlNetModel"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  sd3::read_tree(t);
+  const std::int64_t channels = t.value("pos_embed.proj", "in_channels").value_or(0);
+  t.set("out_channels", std::max<std::int64_t>(channels, 1));
+  const std::int64_t more = t.value("pos_embed_input.proj", "in_channels").value_or(channels) - channels;
+  if (more > 0) t.set("extra_conditioning_channels", more);
+  t.take_sizes_alone();  // the model that it is trained with is written too
+}
+
 inline constexpr Architecture kArchitecture = {.name = "sd3_controlnet",
                                                .model_types = names<"SD3ControlNetModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kTreeClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = sd3::kBlocks};
 
 }  // namespace sd3_controlnet

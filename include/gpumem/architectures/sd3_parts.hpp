@@ -147,7 +147,8 @@ inline Tensor conditions(Forward& f, const Model& model, const StepInputs& input
 
 /// The image's tokens, of latents with these channels.
 inline Tensor image_tokens(Forward& f, const Model& model, Tensor latents, std::int64_t channels, std::int64_t places) {
-  return patch_embedding(f, latents, channels, model.sizes.width, model.patch, model.lengths.image, places);
+  return patch_embedding(f, "pos_embed", latents, channels, model.sizes.width, model.patch, model.lengths.image,
+                         places);
 }
 
 /// The blocks, and behind each but the last what a ControlNet `adds`; `left`: what each leaves of the image.

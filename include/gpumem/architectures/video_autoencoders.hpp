@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gpumem/architectures/autoencoder_parts.hpp"
 #include "gpumem/architectures/denoiser.hpp"
 
 namespace gpumem::architectures {
@@ -327,6 +328,7 @@ inline void write_wan(ConfigFields& config, Forward& f) {
     f.repeat_parameters(true);
   }
   f.repeat_parameters(false);
+  if (made.empty()) return;
   const Tensor whole = made.size() > 1 ? f.concatenate(made, 2) : made[0];
   denoiser_loss(f, whole, {wan.out, all, size.height, size.width});
 }
@@ -381,10 +383,51 @@ inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
   });
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{.prefix = "Autoencoder", .model_type = "AutoencoderKLWan", .ending = "KLWan"},
+     {.prefix = "Autoencoder", .model_type = "AutoencoderKLQwenImage", .ending = "KLQwenImage"}});
+
+/// What print(model) shows. Wan 2.2 has a module for each level, the others one list of blocks and steps.
+inline void read_tree(TreeFields& t) {
+  t.take_sizes_alone();
+  const bool qwen = t.class_name() == "AutoencoderKLQwenImage";
+  const bool residual = t.has("encoder.down_blocks.0.resnets");
+  autoencoder_trees::Steps found = autoencoder_trees::steps(t, qwen ? "QwenImageResidualBlock" : "WanResidualBlock");
+  if (residual) {
+    found = {{}, {}, t.count_of("encoder.down_blocks.0.resnets")};
+    for (std::int64_t level = 0; level < t.count_of("encoder.down_blocks"); ++level) {
+      const std::string block = autoencoder_trees::at("encoder.down_blocks", level);
+      found.widths.push_back(t.value(block + ".resnets.0.conv1", "out_channels").value_or(1));
+      if (t.has(block + ".downsampler")) found.steps.push_back(block + ".downsampler");
+    }
+  }
+  const std::int64_t base = t.value("encoder.conv_in", "out_channels").value_or(1);
+  for (std::int64_t& width : found.widths) width = std::max<std::int64_t>(width / base, 1);
+  const std::int64_t last = found.widths.empty() ? 1 : found.widths.back();
+  std::string times;
+  for (const std::string& step : found.steps) {
+    times += std::string(times.empty() ? "" : ", ") + (t.has(step + ".time_conv") ? "true" : "false");
+  }
+  t.set("base_dim", base);
+  t.part("decoder_base_dim", "decoder.conv_in", "out_channels", last);
+  t.list("dim_mult", found.widths);
+  t.set("num_res_blocks", std::max<std::int64_t>(found.layers, 1));
+  t.set_text("temperal_downsample", "[" + times + "]");
+  t.size("z_dim", "decoder.conv_in", "in_channels");
+  t.size("in_channels", "encoder.conv_in", "in_channels");
+  t.size("out_channels", "decoder.conv_out", "out_channels");
+  t.set_flag("is_residual", residual);
+  const std::int64_t pixels = t.value("encoder.conv_in", "in_channels").value_or(3) / 3;
+  t.set("patch_size", std::max<std::int64_t>(TreeFields::square_side(pixels), 1));
+}
+
 inline constexpr Architecture kArchitecture = {.name = "video_autoencoders",
                                                .model_types = names<"AutoencoderKLWan", "AutoencoderKLQwenImage">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .encode = encode};
 
 }  // namespace video_autoencoders

@@ -170,7 +170,8 @@ inline constexpr ExpectedWidth kExpects = {ExpectedWidth::Axis::channels, "in_ch
 inline constexpr std::array<std::string_view, 2> kTorch1 = {"Conv1d", "LazyConv1d"};
 inline constexpr std::array<std::string_view, 7> kTorch2 = {
     "Conv2d", "LazyConv2d", "Conv2dSame", "StdConv2d", "StdConv2dSame", "ScaledStdConv2d", "ScaledStdConv2dSame"};
-inline constexpr std::array<std::string_view, 2> kTorch3 = {"Conv3d", "LazyConv3d"};
+inline constexpr std::array<std::string_view, 5> kTorch3 = {"Conv3d", "LazyConv3d", "CogVideoXSafeConv3d",
+                                                            "QwenImageCausalConv3d", "WanCausalConv3d"};
 inline constexpr std::array<std::string_view, 4> kKeras1 = {"Conv1D", "Convolution1D", "SeparableConv1D",
                                                             "DepthwiseConv1D"};
 inline constexpr std::array<std::string_view, 4> kKeras2 = {"Conv2D", "Convolution2D", "SeparableConv2D",

@@ -134,6 +134,7 @@ class Reader {
                 .arguments = {}};
     // Not only the root: DataParallel, torch.compile and adapters wrap the model.
     if (model_class_.empty() && architectures::ties_heads(line.class_name)) model_class_ = line.class_name;
+    known_class_ = known_class_ || architectures::reads_trees_of(line.class_name);
     frames_.push_back(frame);
     builder_.open_scope(line.name, line.class_name);
   }
@@ -164,7 +165,8 @@ class Reader {
               {}});
       return;
     }
-    if (op != nullptr && op->norm == model::NormKind::rms) default_norm_width();
+    const bool bare = op != nullptr && op->norm == model::NormKind::rms && !default_norm_width();
+    if (bare && known_class_ && !parameters) parameters = 0;  // the architecture has its width
     if (!parameters && op != nullptr && op->name == model::kParameterOp) {
       // An empty ParameterDict(), or one that shows its tensors in one line.
       parameters = tensor_elements(line.arguments).value();
@@ -190,10 +192,13 @@ class Reader {
     return parameters.value_or(0) > 0 ? options_.vocabulary->find_op(model::kOpaqueOp) : nullptr;
   }
 
-  /// HuggingFace's older RMS norms print no size; they have that of the tensor that they read.
-  void default_norm_width() {
-    const bool sized = model::Attributes(attributes_).find("normalized_shape") != nullptr;
-    if (!sized && !widths_.empty()) attributes_.push_back({"normalized_shape", widths_.back()});
+  /// RMS norms of older transformers and of diffusers print no size; they have that of the tensor that they read.
+  /// False: no layer before it tells that.
+  bool default_norm_width() {
+    if (model::Attributes(attributes_).find("normalized_shape") != nullptr) return true;
+    if (widths_.empty()) return false;
+    attributes_.push_back({"normalized_shape", widths_.back()});
+    return true;
   }
 
   void add(const ModuleLine& line, const model::OpTraits* op, std::optional<std::int64_t> parameters) {
@@ -437,6 +442,7 @@ class Reader {
   std::vector<Head> heads_;
   std::optional<std::pair<std::int64_t, std::int64_t>> shared_;  ///< rows and width of the embedding named so
   std::string_view model_class_;  ///< a class that ties its output layer in some sizes, if one was met
+  bool known_class_ = false;      ///< a class that an architecture has was opened
   std::string_view tied_model_;   ///< the same, if it does in the sizes that were met
   bool counts_missing_ = false;
   std::size_t repeated_bytes_ = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <optional>
 
 #include "gpumem/architectures/llama.hpp"
@@ -200,6 +201,14 @@ GPUMEM_INLINE std::optional<KnownTree> known_class(std::string_view class_name) 
     }
     if (any) return any;
   }
+  // Endings that say no head: Cosmos3OmniTransformer, AutoencoderKL.
+  for (const Architecture* architecture : architectures()) {
+    for (const ModelClass& row : architecture->classes) {
+      const bool whole = !row.ending.empty() && class_name.starts_with(row.prefix);
+      if (!whole || class_name.substr(row.prefix.size()) != row.ending) continue;
+      return KnownTree{architecture, &row, architecture->usual_head, 0};
+    }
+  }
   return std::nullopt;
 }
 
@@ -214,6 +223,8 @@ GPUMEM_INLINE const ModelClass* tying_class(std::string_view class_name) {
 /// The config that the tree comes from. Its class tells the head, and what else the architecture reads of it.
 GPUMEM_INLINE std::string config_of(const ModuleTree& tree, const KnownTree& known, TreeFields& fields) {
   fields.set_string("model_type", known.row->model_type);
+  const bool of_diffusers = std::isupper(static_cast<unsigned char>(known.row->model_type.front())) != 0;
+  if (of_diffusers) fields.set_string("_class_name", known.row->model_type);
   fields.set_text("architectures", "[\"" + std::string(tree.class_name()) + "\"]");
   if (known.head == Head::causal_lm || known.head == Head::masked_lm) {
     fields.set_flag("tie_word_embeddings", tree.has_tied_head());
@@ -253,6 +264,18 @@ GPUMEM_INLINE core::Status check_images(const model::Images& images, const Forwa
       core::ErrorCode::invalid_argument, "the model reads no images; leave `" + std::string(said) + "` out", {}};
 }
 
+/// The parameters of a tree's layers, without those of norms, of which no class prints whether they have a bias.
+GPUMEM_INLINE std::int64_t printed_weights(const ModuleTree& tree) {
+  core::Checked all(0);
+  for (const std::uint32_t index : tree.layers()) {
+    const model::Layer& layer = tree.graph().layers()[index];
+    const model::OpTraits* const op = tree.graph().op_traits(layer);
+    if (op == nullptr || op->norm == model::NormKind::none)
+      all += core::Checked(layer.parameters - layer.tied_parameters);
+  }
+  return all.value().value_or(INT64_MAX);
+}
+
 /// The graph that a tree's fields make, each call's layer looked up in the tree.
 GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_tree(const ModuleTree& tree, const KnownTree& known,
                                                             const model::Vocabulary& vocabulary,
@@ -281,7 +304,15 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_tree(const ModuleTree& tr
   }
   forward.check_all_called();
   if (forward.reads_images() || forward.makes_sounds()) builder.config(with_usual_parts(fields.json_with_assumed()));
-  return std::move(builder).build();
+  core::Result<model::ModelGraph> made = std::move(builder).build();
+  if (made && fields.takes_sizes_alone() && printed_weights(tree) > made->parameters()) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "holds " + core::with_separators(printed_weights(tree)) +
+                           " parameters, more than the code of its class makes of its sizes: " +
+                           core::with_separators(made->parameters()),
+                       {graph.file(), 0, {}}};
+  }
+  return made;
 }
 
 }  // namespace architectures_detail
@@ -367,6 +398,10 @@ GPUMEM_INLINE bool keeps_state(const model::ModelGraph& graph) {
     const model::OpTraits* op = graph.op_traits(layer);
     return op != nullptr && op->family == model::OpFamily::recurrent;
   });
+}
+
+GPUMEM_INLINE bool reads_trees_of(std::string_view class_name) {
+  return architectures_detail::known_class(class_name).has_value();
 }
 
 GPUMEM_INLINE bool ties_heads(std::string_view class_name) {

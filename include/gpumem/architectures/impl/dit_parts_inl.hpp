@@ -143,9 +143,9 @@ GPUMEM_INLINE Tensor text_projection(Forward& f, std::string_view name, Tensor i
   return f.linear("linear_2", active, out, out);
 }
 
-GPUMEM_INLINE Tensor patch_embedding(Forward& f, Tensor latents, std::int64_t channels, std::int64_t width,
-                                     std::int64_t patch, std::int64_t tokens, std::int64_t places) {
-  const InModule inside(f, "pos_embed", "PatchEmbed");
+GPUMEM_INLINE Tensor patch_embedding(Forward& f, std::string_view name, Tensor latents, std::int64_t channels,
+                                     std::int64_t width, std::int64_t patch, std::int64_t tokens, std::int64_t places) {
+  const InModule inside(f, name, "PatchEmbed");
   const Tensor cut = f.layer("proj", "Conv2d", "conv2d", {latents},
                              {{"in_channels", channels},
                               {"out_channels", width},
@@ -446,6 +446,24 @@ GPUMEM_INLINE Tensor single_attention(Forward& f, const JointAttention& options,
   const InModule inside(f, "attn", options.class_name);
   const Tensor mixed = detail::attend_turned(f, options, detail::stream_heads(f, options, hidden, detail::kImage));
   return projects ? detail::first_of_list(f, "to_out", mixed, options.width, options.bias) : mixed;
+}
+
+GPUMEM_INLINE std::int64_t denoiser_tree(TreeFields& t, std::string_view first, std::string_view last,
+                                         std::int64_t area) {
+  const bool linear = t.value(first, "in_features").has_value();
+  if (linear) t.part("in_channels", first, "in_features", area);
+  else t.size("in_channels", first, "in_channels");
+  t.part("out_channels", last, "out_features", area);
+  return t.value(first, linear ? "out_features" : "out_channels").value_or(0);
+}
+
+GPUMEM_INLINE void denoiser_heads_tree(TreeFields& t, std::int64_t width, std::int64_t usual,
+                                       std::string_view published, std::string_view norm) {
+  const auto printed = norm.empty() ? std::nullopt : t.value(norm, "normalized_shape");
+  const std::int64_t each = printed.value_or(usual);
+  t.set("attention_head_dim", each);
+  t.set("num_attention_heads", std::max<std::int64_t>(width / each, 1));
+  if (!printed) t.assume("heads of width " + std::to_string(each) + ", as " + std::string(published) + " has");
 }
 
 }  // namespace gpumem::architectures

@@ -190,7 +190,8 @@ GPUMEM_INLINE void Forward::check_printed(const model::Layer* layer, std::string
   }
   // Norms do not print whether they have a bias, and a class without a rule is counted by its printed sizes.
   const bool counts = op.norm == model::NormKind::none;
-  if (layer == nullptr || counted == layer->parameters || !counts || graph.op(*layer) == model::kOpaqueOp) return;
+  const bool unknown = layer != nullptr && (graph.op(*layer) == model::kOpaqueOp || graph.op_traits(*layer) == nullptr);
+  if (layer == nullptr || counted == layer->parameters || !counts || unknown) return;
   builder_.fail({core::ErrorCode::missing_information,
                  "holds " + core::with_separators(layer->parameters) + " parameters where the code of its model's " +
                      "class makes " + core::with_separators(counted) + "; graph JSON says what it computes",
@@ -211,6 +212,10 @@ GPUMEM_INLINE void Forward::check_all_called() {
   for (const std::uint32_t index : tree_->layers()) {
     const model::Layer& layer = tree_->graph().layers()[index];
     if (called_[index] || layer.parameters == layer.tied_parameters) continue;
+    // A norm that prints nothing may have no weight; its width is a guess.
+    const model::OpTraits* const op = tree_->graph().op_traits(layer);
+    const bool bare = op != nullptr && op->norm == model::NormKind::rms;
+    if (bare && tree_->graph().attributes(layer).find("eps") == nullptr) continue;
     builder_.fail({core::ErrorCode::missing_information,
                    "holds parameters, and the code of its model's class has no such module; graph JSON says what it "
                    "reads",
