@@ -124,6 +124,8 @@ inline std::string line_of(const model::ModelGraph& graph, const model::Layer& l
     const std::string bias = attributes.flag("bias", true) ? ", bias=True)" : ", bias=False)";
     return two("in_features=", "in_features", "out_features=", "out_features") + bias;
   }
+  // Molmo 2's embedding has two tables of its own, and prints nothing.
+  if (op == "embedding" && name == "Molmo2Embedding") return name + "()";
   if (op == "embedding") return two("", "num_embeddings", "", "embedding_dim") + ")";
   if (op == "layer_norm" || op == "rms_norm") return norm(attributes, name, op == "rms_norm");
   if (op == "batch_norm") return name + "(" + number(attributes, "num_features") + ", eps=1e-05, momentum=0.1)";
@@ -199,13 +201,13 @@ inline std::int64_t held_by(const model::ModelGraph& graph, std::int64_t tokens,
 }
 
 /// A config and the tree that print(model) shows of the same model give one answer, with a job's images too.
-inline void expect_one_answer(std::string_view config, std::string_view tree, bool takes_images = true) {
+inline void expect_one_answer(std::string_view config, std::string_view tree, bool takes_images = true,
+                              std::int64_t text = 128) {
   const auto from_config = parse_summary(config);
   const auto from_tree = parse_summary(tree);
   ASSERT_TRUE(succeeds(from_config));
   ASSERT_TRUE(succeeds(from_tree)) << tree;
-  constexpr std::int64_t kText = 128;
-  const std::int64_t tokens = from_config->reads_tokens() ? from_config->picture_tokens() + kText : 0;
+  const std::int64_t tokens = from_config->reads_tokens() ? from_config->picture_tokens() + text : 0;
   for (const bool sees : {false, true}) {
     if (sees && (!takes_images || from_config->config().empty())) continue;
     EXPECT_EQ(held_by(*from_tree, tokens, sees), held_by(*from_config, tokens, sees)) << tree;

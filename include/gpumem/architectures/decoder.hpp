@@ -261,6 +261,7 @@ struct PlainFeedForward {
   double dropout = 0.0;
   std::string_view linear_class = "Linear";
   bool split = false;  ///< tensor parallel ranks share it
+  std::string_view module = "mlp";
 };
 Tensor feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input, const PlainFeedForward& options);
 

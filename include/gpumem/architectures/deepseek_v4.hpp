@@ -299,8 +299,53 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "deepseek_v4", .model_types = names<"deepseek_v4">, .write = write};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"DeepseekV4", "deepseek_v4", "model"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kGroups = 8;
+  const std::string block = "layers.0.self_attn.";
+  t.body("embed_tokens", "layers");
+  const std::int64_t each = t.value(block + "kv_proj", "out_features").value_or(1);
+  t.set("head_dim", each);
+  t.part("num_attention_heads", block + "q_b_proj", "out_features", each);
+  t.set("num_key_value_heads", 1);
+  t.size("q_lora_rank", block + "q_a_proj", "out_features");
+  t.set("o_groups", kGroups);
+  t.part("o_lora_rank", block + "o_b_proj", "in_features", kGroups);
+  std::string ratios;
+  std::int64_t hashed = 0;
+  for (std::int64_t at = 0; at < std::min(t.count_of("layers"), ConfigFields::kMostLayers); ++at) {
+    const std::string layer = "layers." + std::to_string(at);
+    const std::string indexer = layer + ".self_attn.compressor.indexer";
+    const bool chosen = t.has(indexer);
+    if (chosen) {
+      const std::int64_t heads = t.value(indexer + ".scorer.weights_proj", "out_features").value_or(1);
+      if (ratios.find('4') == std::string::npos) {
+        t.set("index_n_heads", heads);
+        t.part("index_head_dim", indexer + ".q_b_proj", "out_features", heads);
+      }
+    }
+    const bool compressed = t.has(layer + ".self_attn.compressor");
+    ratios += std::string(at == 0 ? "" : ", ") + (chosen ? "4" : compressed ? "128" : "0");
+    if (t.class_of(layer + ".mlp.gate") == "DeepseekV4HashRouter") ++hashed;
+  }
+  t.set_text("compress_ratios", "[" + ratios + "]");
+  if (t.has("layers.0.mlp.gate")) t.set("num_hash_layers", hashed);
+  t.size("moe_intermediate_size", "layers.0.mlp.shared_experts.gate_proj", "out_features");
+  fused_experts(t, {.model_type = "deepseek_v4",
+                    .router = "layers.0.mlp.gate",
+                    .list = "layers.0.mlp.experts",
+                    .number = "n_routed_experts",
+                    .inner = "intermediate_size"});
+  t.assume("four streams, heads in eight groups and 64 elements of a head with positions, as published models have");
+}
+
+inline constexpr Architecture kArchitecture = {.name = "deepseek_v4",
+                                               .model_types = names<"deepseek_v4">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace deepseek_v4
 

@@ -403,9 +403,27 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, text_part(model), pictures, [&](Forward& to) { return features_of(to, model, plan); });
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{.prefix = "DeepseekVL", .model_type = "deepseek_vl", .body = "model", .ending = "ForConditionalGeneration"}});
+
+/// What print(model) of transformers' DeepSeek-VL shows; those that read text have sizes that no tree prints.
+inline void read_tree(TreeFields& t) {
+  tree_image_tower(t, "vision_model");
+  t.open("text_config");
+  t.set_string("model_type", "llama");
+  t.within("language_model", "LlamaModel", [&] {
+    t.body("embed_tokens", "layers");
+    t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+    t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
+  });
+  t.close();
+}
+
 inline constexpr Architecture kArchitecture = {.name = "deepseek_vl",
                                                .model_types = names<"deepseek_vl_v2", "deepseek_ocr2", "deepseek_vl">,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
                                                .holds_text_model = true};
 
 }  // namespace deepseek_vl

@@ -215,6 +215,7 @@ class Forward {
   void part_of_expert(std::uint32_t expert) { expert_ = expert; }
   /// What the tree shows of this module is held and not called: a bare parameter has its elements.
   void hold_printed(std::string_view name);
+  [[nodiscard]] bool reads_tree() const { return tree_ != nullptr; }
   /// Whether the tree that is read has this module; false where sizes come from a config.
   [[nodiscard]] bool prints(std::string_view path) const { return tree_ != nullptr && tree_->has(path); }
   /// The config says that the model returns no keys and values (use_cache false).
@@ -323,6 +324,8 @@ class Forward {
   const model::Layer* printed(std::string_view name);
   [[nodiscard]] std::string path_of(std::string_view name) const;
   void call_parameter(std::string_view name);
+  /// Whether the tree prints a layer that this one is a part of (torch.nn.MultiheadAttention), which is called then.
+  bool call_around(std::string_view name);
   void check_printed(const model::Layer* layer, std::string_view name, const model::OpTraits& op,
                      std::span<const model::Attribute> attributes);
 

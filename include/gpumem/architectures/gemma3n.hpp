@@ -460,15 +460,40 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   part.plain_logits = false;  // the outer class caps them as well
   part.masks = pictures.count > 0;
   part.embed = [&](Tensor, Tensor embedded) {
-    if (model.frame > 0) (void)f.parameter("embed_audio.unused", {model.frame, model.text_width}, true);
+    const Sizes unused = {model.text_width, model.frame};
+    if (model.frame > 0) (void)f.parameter("embed_audio.embedding_projection.weight", unused, true);
+    f.hold_printed("embed_audio");
     return with_features(f, pictures, embedded,
                          [&](Forward& to) { return features_of(to, model, pictures.seen(), tokens); });
   };
   write_text(f, *text, head, part);
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "gemma4_unified", .model_types = names<"gemma4_unified">, .write = write, .holds_text_model = true};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Gemma4Unified", "gemma4_unified", "model", kAlwaysTied}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const std::int64_t area = t.value("embed_vision.patch_dense", "in_features").value_or(3) / 3;
+  t.open("vision_config");
+  t.size("mm_embed_dim", "embed_vision.patch_dense", "out_features");
+  t.size("output_proj_dims", "embed_vision.patch_dense", "out_features");
+  t.set("patch_size", std::max<std::int64_t>(TreeFields::square_side(area) / 3, 1));
+  t.close();
+  if (t.has("embed_audio")) {
+    t.open("audio_config");
+    t.size("audio_embed_dim", "embed_audio.embedding_projection", "in_features");
+    t.close();
+  }
+  t.assume("280 tokens an image, as the published model has");
+  tree_text(t, {.type = "gemma4_unified_text"});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "gemma4_unified",
+                                               .model_types = names<"gemma4_unified">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace gemma4_unified
 

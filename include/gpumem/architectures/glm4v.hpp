@@ -409,8 +409,34 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part, pictures, [&](Forward& to) { return tower(to, model, pictures.seen(), *grid); });
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "hunyuan_vl", .model_types = names<"hunyuan_vl">, .write = write, .holds_text_model = true};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"HunYuanVL", "hunyuan_vl", "model", kAlwaysTied}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  static constexpr auto kPublished = std::to_array<PublishedHeads>({{1152, 16}});
+  const std::string cut = "visual.embeddings.patch_embedding";
+  const std::int64_t width = t.value(cut, "out_channels").value_or(1);
+  const std::int64_t patch = t.value(cut, "kernel_size").value_or(1);
+  t.open("vision_config");
+  t.size("hidden_size", cut, "out_channels");
+  t.size("num_channels", cut, "in_channels");
+  t.size("patch_size", cut, "kernel_size");
+  t.count("num_hidden_layers", "visual.layers");
+  t.size("intermediate_size", "visual.layers.0.mlp.fc1", "out_features");
+  t.size("spatial_merge_size", "visual.patch_merger.proj_conv", "kernel_size");
+  const std::int64_t places = t.value("visual.embeddings.position_embedding", "num_embeddings").value_or(1);
+  t.set("max_image_size", std::max<std::int64_t>(TreeFields::square_side(places - 1) * patch, 1));
+  t.heads_of_width({.published = kPublished, .usual_width = 72}, width);
+  t.close();
+  tree_text(t, {.type = "hunyuan_vl_text"});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "hunyuan_vl",
+                                               .model_types = names<"hunyuan_vl">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace hunyuan_vl
 
@@ -447,8 +473,24 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "got_ocr", .model_types = names<"got_ocr2">, .write = write, .holds_text_model = true};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"GotOcr2", "got_ocr2", "model"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.open("vision_config");
+  t.size("hidden_size", "vision_tower.patch_embed.projection", "out_channels");
+  t.count("num_hidden_layers", "vision_tower.layers");
+  t.close();
+  t.assume("images of 1024 pixels and windows as the published model has");
+  tree_text(t, {.type = "qwen2"});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "got_ocr",
+                                               .model_types = names<"got_ocr2">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace got_ocr
 

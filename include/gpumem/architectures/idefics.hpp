@@ -436,9 +436,29 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part, pictures, [&](Forward& to) { return features_of(to, model, pictures, patches); });
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"KimiVL", "kimi_vl"}, {"KimiK25", "kimi_k25"}});
+
+/// What print(model) shows: all but the heads of the tower.
+inline void read_tree(TreeFields& t) {
+  static constexpr auto kPublished = std::to_array<PublishedHeads>({{1152, 16}});
+  const std::string cut = "vision_tower.patch_embed.proj";
+  const std::string block = "vision_tower.encoder.blocks.0.";
+  t.open("vision_config");
+  t.size("hidden_size", cut, "out_channels");
+  t.size("patch_size", cut, "kernel_size");
+  t.size("intermediate_size", block + "mlp.fc0", "out_features");
+  t.count("num_hidden_layers", "vision_tower.encoder.blocks");
+  t.part("qkv_hidden_size", block + "wqkv", "out_features", 3);
+  t.heads_of_width({.published = kPublished, .usual_width = 72}, t.value(cut, "out_channels").value_or(0));
+  t.close();
+  tree_text(t, {.path = "language_model.model", .type = "deepseek_v3"});
+}
+
 inline constexpr Architecture kArchitecture = {.name = "moonvit",
                                                .model_types = names<"kimi_vl", "kimi_k25", "kimi_k3">,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
                                                .holds_text_model = true};
 
 }  // namespace moonvit

@@ -301,8 +301,37 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "minimax_m3", .model_types = names<"minimax_m3", "minimax_m3_vl_text">, .write = write};
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{"MiniMaxM3VLText", "minimax_m3_vl_text", "model"}, {"MiniMaxM3", "minimax_m3", "model"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.body("embed_tokens", "layers");
+  t.heads({.query = "layers.0.self_attn.q_proj",
+           .key = "layers.0.self_attn.k_proj",
+           .norm = "layers.0.self_attn.q_norm",
+           .usual_width = 128});
+  std::string kinds;
+  const std::int64_t dense = layers_before_experts(t, ".mlp.shared_experts");
+  for (std::int64_t at = 0; at < std::min(t.count_of("layers"), ConfigFields::kMostLayers); ++at) {
+    const bool chooses = t.has("layers." + std::to_string(at) + ".self_attn.indexer");
+    kinds += std::string(at == 0 ? "" : ", ") + (chooses ? R"("minimax_m3_sparse")" : R"("full_attention")");
+  }
+  t.set_text("layer_types", "[" + kinds + "]");
+  const std::string mixture = "layers." + std::to_string(dense) + ".mlp.";
+  t.set("first_k_dense_replace", dense);
+  t.half("dense_intermediate_size", "layers.0.mlp.gate_up_proj", "out_features");
+  t.half("shared_intermediate_size", mixture + "shared_experts.gate_up_proj", "out_features");
+  fused_experts(t, {.model_type = "minimax_m3", .router = mixture + "gate", .list = mixture + "experts"});
+  t.set("rotary_dim", 64);
+  t.assume("64 elements of a head with positions, as the published model has");
+}
+
+inline constexpr Architecture kArchitecture = {.name = "minimax_m3",
+                                               .model_types = names<"minimax_m3", "minimax_m3_vl_text">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace minimax_m3
 

@@ -226,6 +226,8 @@ inline constexpr auto kPublishedExperts = std::to_array<PublishedExperts>({
     {"deepseek_v3", 7168, 61, 384, 2048, 8, 12288},  // moonshotai/Kimi-K2-Instruct
     {"axk1", 7168, 61, 192, 2048, 8},                // skt/A.X-K1
     {"deepseek_v32", 7168, 61, 256, 2048, 8},        // deepseek-ai/DeepSeek-V3.2
+    {"deepseek_v4", 4096, 43, 256, 2048, 6},         // deepseek-ai/DeepSeek-V4-Flash
+    {"minimax_m3", 6144, 60, 128, 3072, 4},          // MiniMaxAI/MiniMax-M3
     {"glm_moe_dsa", 6144, 78, 256, 2048, 8},         // zai-org/GLM-5
     {"glm4_moe_lite", 2048, 47, 64, 1536, 4},        // zai-org/GLM-4.7-Flash
     {"qwen3_next", 2048, 48, 512, 512, 10},          // Qwen/Qwen3-Next-80B-A3B-Instruct

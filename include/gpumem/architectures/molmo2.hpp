@@ -110,8 +110,35 @@ inline void write_text_model(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden);
 }
 
-inline constexpr Architecture kTextArchitecture = {
-    .name = "molmo2_text", .model_types = names<"molmo2_text">, .write = write_text_model};
+inline constexpr auto kTextClasses = std::to_array<ModelClass>({{"Molmo2Text", "molmo2_text", "transformer"}});
+
+/// What print(model) shows. Norms stand behind each half where heads are normed all at once, as in Molmo2-O.
+inline void read_text_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 128;
+  const std::string block = "blocks.0.";
+  const std::int64_t queries = t.value(block + "self_attn.attn_out", "in_features").value_or(kHead);
+  const std::int64_t all = t.value(block + "self_attn.att_proj", "out_features").value_or(queries);
+  t.size("vocab_size", "/lm_head", "out_features");
+  t.size("hidden_size", block + "self_attn.att_proj", "in_features");
+  t.count("num_hidden_layers", "blocks");
+  t.size("intermediate_size", block + "mlp.ff_out", "in_features");
+  t.set("num_attention_heads", std::max<std::int64_t>(queries / kHead, 1));
+  t.set("num_key_value_heads", std::max<std::int64_t>((all - queries) / (2 * kHead), 1));
+  t.set("head_dim", kHead);
+  t.flag("qkv_bias", block + "self_attn.att_proj");
+  t.there("use_qk_norm", block + "self_attn.q_norm");
+  const bool each = t.value(block + "self_attn.q_norm", "normalized_shape").value_or(queries) == kHead;
+  t.set_string("qk_norm_type", each ? "qwen3" : "olmo");
+  t.set_flag("norm_after", t.has(block + "self_attn.q_norm") && !each);
+  t.dropout("residual_dropout", block + "dropout");
+  t.assume("heads of width 128 and 128 words for images, as published models have");
+}
+
+inline constexpr Architecture kTextArchitecture = {.name = "molmo2_text",
+                                                   .model_types = names<"molmo2_text">,
+                                                   .write = write_text_model,
+                                                   .classes = kTextClasses,
+                                                   .read_tree = read_text_tree};
 
 // The tower and what stands behind it.
 
@@ -242,7 +269,9 @@ inline Tensor tower(Forward& f, const Vision& v, std::int64_t crops) {
       const Tensor again = f.layer_norm("ffn_norm", attended, s.width);
       states.push_back(f.add(
           attended,
-          feed_forward(f, s, again, {.class_name = "ViTMLP", .widen = "w1", .narrow = "w2", .activation = "act"})));
+          feed_forward(
+              f, s, again,
+              {.class_name = "ViTMLP", .widen = "w1", .narrow = "w2", .activation = "act", .module = "feed_forward"})));
       return states.back();
     });
   }
@@ -309,8 +338,36 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part, pictures, [&](Forward& to) { return features_of(to, vision, pictures, plan); });
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "molmo2", .model_types = names<"molmo2">, .write = write, .holds_text_model = true};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Molmo2", "molmo2", "model"}});
+
+/// What print(model) shows. Positions are bare parameters, and which layers are read is as published.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kLeftOut = 2;  // layers of the tower behind the last that is read
+  static constexpr auto kPublished = std::to_array<PublishedHeads>({{1152, 16}});
+  const std::string tower = "vision_backbone.image_vit.";
+  const std::int64_t width = t.value(tower + "patch_embedding", "out_features").value_or(0);
+  const std::int64_t area = t.value(tower + "patch_embedding", "in_features").value_or(3) / 3;
+  t.open("vit_config");
+  t.set("hidden_size", std::max<std::int64_t>(width, 1));
+  t.size("intermediate_size", tower + "transformer.resblocks.0.feed_forward.w1", "out_features");
+  t.set("num_hidden_layers", t.count_of(tower + "transformer.resblocks") + kLeftOut);
+  t.set("image_patch_size", TreeFields::square_side(area));
+  t.heads_of_width({.published = kPublished, .usual_width = 72}, width);
+  t.close();
+  t.open("adapter_config");
+  t.size("hidden_size", "vision_backbone.image_pooling_2d.wq", "out_features");
+  t.size("intermediate_size", "vision_backbone.image_projector.w1", "out_features");
+  t.close();
+  t.assume("images of 378 pixels, of which the third last and the ninth last of the tower's layers are read");
+  tree_text(t, {.path = "transformer", .type = "molmo2_text"});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "molmo2",
+                                               .model_types = names<"molmo2">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace molmo2
 

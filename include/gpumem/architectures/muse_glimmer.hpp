@@ -377,8 +377,35 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
              [&](Forward& to) { return features_of(to, vision, images, patches); });
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "minimax_m3_vl", .model_types = names<"minimax_m3_vl">, .write = write, .holds_text_model = true};
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{.prefix = "MiniMaxM3VL", .model_type = "minimax_m3_vl", .body = "model", .ending = "ForConditionalGeneration"}});
+
+/// What print(model) shows: all but the heads of the tower.
+inline void read_tree(TreeFields& t) {
+  static constexpr auto kPublished = std::to_array<PublishedHeads>({{1280, 16}});
+  const std::string cut = "vision_tower.embeddings.proj";
+  t.open("vision_config");
+  t.size("hidden_size", cut, "out_channels");
+  t.size("num_channels", cut, "in_channels");
+  t.size("temporal_patch_size", cut, "kernel_size");
+  t.size("patch_size", cut, "kernel_size", 1);
+  t.count("num_hidden_layers", "vision_tower.layers");
+  t.size("intermediate_size", "vision_tower.layers.0.mlp.fc1", "out_features");
+  t.heads_of_width({.published = kPublished, .usual_width = 80}, t.value(cut, "out_channels").value_or(0));
+  const std::int64_t text = t.value("multi_modal_projector.linear_2", "out_features").value_or(1);
+  const std::int64_t merged = t.value("multi_modal_projector.merge_linear_1", "in_features").value_or(text) / text;
+  t.set("spatial_merge_size", TreeFields::square_side(merged));
+  t.close();
+  t.size("projector_hidden_size", "multi_modal_projector.linear_1", "out_features");
+  tree_text(t, {.type = "minimax_m3_vl_text"});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "minimax_m3_vl",
+                                               .model_types = names<"minimax_m3_vl">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace minimax_m3_vl
 

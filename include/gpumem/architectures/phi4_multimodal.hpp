@@ -125,6 +125,7 @@ inline Tensor features_of(Forward& f, const Model& model, const TileGrid& grid, 
   const std::int64_t width = model.tower.sizes.width;
   const std::int64_t seen = grid.tiles() + 1;
   const std::int64_t patches = model.tower.side / model.tower.patch;
+  const InModule outer(f, "embed_tokens_extend", "Phi4MultimodalFeatureEmbedding");
   const InModule inside(f, "image_embed", "Phi4MultimodalImageEmbedding");
   Tensor feature = 0;
   {
@@ -159,18 +160,44 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const TileGrid grid = crops_of(model, pictures.size);
   tell_pictures(f, pictures, pictures.seen() * tokens_of(model, grid));
   if (model.sound > 0) f.remark("samples bring no sound; the tower for it is held and not called");
-  TextPart part = {.modules = {{"model", "Phi4MultimodalModel"}}, .around = 0};
+  TextPart part = {.modules = {{"model", "Phi4MultimodalModel"}}, .around = 1};
   part.embed = [&](Tensor, Tensor embedded) {
-    if (model.sound > 0) (void)f.parameter("audio_embed.unused", {model.sound}, true);
+    if (model.sound > 0) (void)f.parameter("embed_tokens_extend.audio_embed.unused", {model.sound}, true);
+    f.hold_printed("embed_tokens_extend.audio_embed");
     const Tensor read = with_features(f, pictures, embedded,
                                       [&](Forward& to) { return features_of(to, model, grid, pictures.seen()); });
-    return f.dropout("drop", read, model.dropout);
+    return f.dropout("embed_dropout", read, model.dropout);
   };
   write_text(f, *text, head, part);
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "phi4_multimodal", .model_types = names<"phi4_multimodal">, .write = write, .holds_text_model = true};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{.prefix = "Phi4Multimodal",
+                                                             .model_type = "phi4_multimodal",
+                                                             .body = "model",
+                                                             .tied_up_to = kAlwaysTied,
+                                                             .ending = "ForCausalLM"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  tree_image_tower(t, "embed_tokens_extend.image_embed.img_processor");
+  if (t.has("embed_tokens_extend.audio_embed")) {
+    t.open("audio_config");
+    t.count("num_blocks", "embed_tokens_extend.audio_embed.encoder.encoders");
+    t.close();
+    t.assume("a tower for sound as wide as the published model's");
+  } else {
+    t.set_text("audio_config", "null");
+  }
+  t.dropout("embd_pdrop", "embed_dropout");
+  tree_text(t, {.path = "", .type = "phi3"});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "phi4_multimodal",
+                                               .model_types = names<"phi4_multimodal">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace phi4_multimodal
 

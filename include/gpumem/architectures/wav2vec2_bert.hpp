@@ -263,9 +263,46 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   }
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Wav2Vec2Bert", "wav2vec2-bert", "wav2vec2_bert"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const std::string layer = "encoder.layers.0.";
+  const std::int64_t width = t.value("feature_projection.projection", "out_features").value_or(0);
+  t.size("feature_projection_input_dim", "feature_projection.projection", "in_features");
+  t.size("hidden_size", "feature_projection.projection", "out_features");
+  t.count("num_hidden_layers", "encoder.layers");
+  t.size("intermediate_size", layer + "ffn1.intermediate_dense", "out_features");
+  t.size("conv_depthwise_kernel_size", layer + "conv_module.depthwise_conv", "kernel_size");
+  const std::string distances = layer + "self_attn.distance_embedding";
+  const std::int64_t rows = t.value(distances, "num_embeddings").value_or(0);
+  constexpr std::int64_t kRight = 8;
+  if (rows > kRight + 1) t.set("left_max_position_embeddings", rows - kRight - 1);
+  else t.set_text("position_embeddings_type", "null");
+  const std::int64_t each = t.value(distances, "embedding_dim").value_or(64);
+  t.set("num_attention_heads", std::max<std::int64_t>(width / each, 1));
+  if (rows == 0) t.assume("heads of width 64, as published models have");
+  t.there("add_adapter", "adapter");
+  t.count("num_adapter_layers", "adapter.layers");
+  t.size("output_hidden_size", "adapter.proj", "out_features");
+  t.size("adapter_kernel_size", "adapter.layers.0.residual_conv", "kernel_size");
+  t.size("adapter_stride", "adapter.layers.0.residual_conv", "stride");
+  t.size("vocab_size", "/lm_head", "out_features");
+  t.size("classifier_proj_size", "/projector", "out_features");
+  t.size("num_labels", "/classifier", "out_features");
+  t.dropout("feat_proj_dropout", "feature_projection.dropout");
+  t.dropout("hidden_dropout", "encoder.dropout");
+  t.dropout("activation_dropout", layer + "ffn1.intermediate_dropout");
+  t.dropout("attention_dropout", layer + "self_attn.dropout");
+  t.dropout("conformer_conv_dropout", layer + "conv_module.dropout");
+  t.dropout("final_dropout", "/dropout");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "wav2vec2_bert",
                                                .model_types = names<"wav2vec2-bert">,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
                                                .blocks = names<"Wav2Vec2BertEncoderLayer">};
 
 }  // namespace wav2vec2_bert

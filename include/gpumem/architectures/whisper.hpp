@@ -343,8 +343,7 @@ inline Model read(ConfigFields& config) {
   const DecoderSizes sizes = {.head_width = model.width / model.decoder.heads};
   model.rotary = rotary_width(config, sizes, {"partial_rotary_factor"}, 0.9);
   const std::int64_t whole = config.size_or({"pad_head_dim_to_multiple_of"}, 1);
-  constexpr std::int64_t kMost = 1 << 14;
-  if (whole > kMost) config.fail("is more than gpumem takes", "pad_head_dim_to_multiple_of");
+  if (whole > 1 << 14) config.fail("is more than gpumem takes", "pad_head_dim_to_multiple_of");
   model.padding = (whole - sizes.head_width % whole) % whole;
   config.ignore({"rope_theta", "rope_scaling", "rope_parameters", "apply_spec_augment", "num_hidden_layers"});
   return model;
@@ -477,9 +476,23 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   (void)f.call("cross_entropy", {f.flatten(f.to(logits, "float32"), 0, 1), labels}, {{"keeps_type", true}});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Moonshine", "moonshine", "model", kAlwaysTied}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.body("decoder.embed_tokens", "decoder.layers");
+  t.size("intermediate_size", "encoder.layers.0.mlp.fc1", "out_features");
+  t.count("encoder_num_hidden_layers", "encoder.layers");
+  t.count("decoder_num_hidden_layers", "decoder.layers");
+  t.flag("attention_bias", "encoder.layers.0.self_attn.q_proj");
+  t.assume("8 heads, and texts of 512 tokens, which the tree does not print");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "moonshine",
                                                .model_types = names<"moonshine">,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
                                                .blocks = names<"MoonshineEncoderLayer", "MoonshineDecoderLayer">};
 
 }  // namespace moonshine

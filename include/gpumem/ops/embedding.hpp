@@ -77,7 +77,8 @@ inline core::Result<TensorId> record_bag(const OpCall& call, Tape& tape) {
                       .no_gradient = ~0U});
 }
 
-inline constexpr std::array<std::string_view, 24> kTorch = {"Embedding",
+inline constexpr std::array<std::string_view, 25> kTorch = {"Embedding",
+                                                            "VisualEmbedding",
                                                             "OPTLearnedPositionalEmbedding",
                                                             "BartLearnedPositionalEmbedding",
                                                             "MBartLearnedPositionalEmbedding",

@@ -176,6 +176,7 @@ std::string name_of(const ::testing::TestParamInfo<Published>& info) {
 
 INSTANTIATE_TEST_SUITE_P(PublishedModels, Roads, ::testing::ValuesIn(printed_published()), name_of);
 INSTANTIATE_TEST_SUITE_P(PublishedVisionModels, Roads, ::testing::ValuesIn(kPublishedVision), name_of);
+INSTANTIATE_TEST_SUITE_P(PublishedModelsWithMore, Roads, ::testing::ValuesIn(kPublishedWithMore), name_of);
 
 }  // namespace
 }  // namespace gpumem::testing

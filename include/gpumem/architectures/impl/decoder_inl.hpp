@@ -365,7 +365,7 @@ GPUMEM_INLINE std::int64_t rotary_width(ConfigFields& config, const DecoderSizes
 
 GPUMEM_INLINE Tensor feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input,
                                   const PlainFeedForward& options) {
-  const InModule inside(forward, "mlp", options.class_name);
+  const InModule inside(forward, options.module, options.class_name);
   const auto linear = [&](Split split) {
     return Linear{
         .bias = options.bias, .class_name = options.linear_class, .split = options.split ? split : Split::whole};

@@ -174,6 +174,18 @@ GPUMEM_INLINE void Forward::call_parameter(std::string_view name) {
   }
 }
 
+GPUMEM_INLINE bool Forward::call_around(std::string_view name) {
+  std::string path = path_of(name);
+  for (std::size_t dot = path.rfind('.'); dot != std::string::npos; dot = path.rfind('.')) {
+    path.resize(dot);
+    const std::string& attention = path;
+    if (tree_->class_of(attention) != "MultiheadAttention") continue;
+    const auto at = tree_->layer(attention) ? tree_->layer(attention) : tree_->layer(attention + ".");
+    if (at) return called_[*at] = true;
+  }
+  return false;
+}
+
 GPUMEM_INLINE void Forward::check_printed(const model::Layer* layer, std::string_view name, const model::OpTraits& op,
                                           std::span<const model::Attribute> attributes) {
   if (op.name == model::kParameterOp) return call_parameter(name);
@@ -182,6 +194,7 @@ GPUMEM_INLINE void Forward::check_printed(const model::Layer* layer, std::string
   if (op.parameters == nullptr) return;
   const std::optional<core::Checked> held = op.parameters(model::Attributes(attributes));
   const std::int64_t counted = held ? held->value().value_or(-1) : -1;
+  if (counted != 0 && call_around(name) && layer == nullptr) return;
   if (layer == nullptr && counted != 0) {
     builder_.fail({core::ErrorCode::missing_information,
                    "has no module " + core::quoted(path_of(name)) +
