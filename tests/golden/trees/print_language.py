@@ -226,7 +226,7 @@ def phi4_multimodal() -> tuple[dict[str, Any], nn.Module]:
     model = module("Phi4MultimodalForCausalLM", model=body, lm_head=linear(text, 200064))
     config = {"architectures": ["Phi4MultimodalForCausalLM"], "model_type": "phi4_multimodal", "hidden_size": text,
               "intermediate_size": 8192, "num_hidden_layers": 2, "num_attention_heads": 24, "num_key_value_heads": 8,
-              "vocab_size": 200064, "tie_word_embeddings": True, "audio_config": {},
+              "vocab_size": 200064, "tie_word_embeddings": True, "partial_rotary_factor": 0.75, "audio_config": {},
               "vision_config": {"num_hidden_layers": 2}}
     return config, model
 
