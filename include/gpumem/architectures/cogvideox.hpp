@@ -218,7 +218,7 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"CogVideoXTransform
 inline void read_tree(TreeFields& t) {
   constexpr std::int64_t kSmall = 1920;  // the width of CogVideoX 2B, which has a table of positions
   const bool volumes = t.class_of("patch_embed.proj") == "Linear";  // CogVideoX 1.5: patches of two frames
-  const std::int64_t side = t.value("patch_embed.proj", "kernel_size").value_or(2);
+  const std::int64_t side = std::min<std::int64_t>(t.value("patch_embed.proj", "kernel_size").value_or(2), 64);
   const std::int64_t width = denoiser_tree(t, "patch_embed.proj", "proj_out", side * side * (volumes ? 2 : 1));
   t.set("patch_size", side);
   if (volumes) t.set("patch_size_t", 2);

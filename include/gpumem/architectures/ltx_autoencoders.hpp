@@ -416,7 +416,7 @@ inline void read_up_tree(TreeFields& t, bool noise) {
     const std::string step = block + ".upsamplers.0.conv.conv";
     const std::int64_t in = t.value(step, "in_channels").value_or(1);
     const std::int64_t made = t.value(step, "out_channels").value_or(kPixels);
-    factors.push_back(std::max<std::int64_t>(kPixels * in / made, 1));
+    factors.push_back(std::clamp<std::int64_t>(kPixels * in / made, 1, 64));
     widths.push_back(factors.back() * t.value(block + ".resnets.0.conv1.conv", "in_channels").value_or(1));
     layers.push_back(t.count_of(block + ".resnets"));
     scales.push_back(t.has(block + ".upsamplers"));

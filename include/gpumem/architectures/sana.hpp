@@ -390,7 +390,9 @@ inline void read_tree(TreeFields& t) {
   const bool video = t.class_name() == kClasses[1];
   const std::string_view patches = video ? "patch_embedding" : "patch_embed.proj";
   std::vector<std::int64_t> sides;
-  for (std::size_t axis = 0; axis < 3; ++axis) sides.push_back(t.value(patches, "kernel_size", axis).value_or(1));
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    sides.push_back(std::min<std::int64_t>(t.value(patches, "kernel_size", axis).value_or(1), 64));
+  }
   const std::int64_t area = video ? sides[0] * sides[1] * sides[2] : sides[0] * sides[0];
   const std::int64_t width = denoiser_tree(t, patches, "proj_out", area);
   if (video) t.list("patch_size", sides);
