@@ -216,6 +216,8 @@ class Forward {
   /// What the tree shows of this module is held and not called: a bare parameter has its elements.
   void hold_printed(std::string_view name);
   [[nodiscard]] bool reads_tree() const { return tree_ != nullptr; }
+  /// Whether it has this module in the one that is open.
+  [[nodiscard]] bool prints_here(std::string_view name) const { return tree_ != nullptr && tree_->has(path_of(name)); }
   /// Whether the tree that is read has this module; false where sizes come from a config.
   [[nodiscard]] bool prints(std::string_view path) const { return tree_ != nullptr && tree_->has(path); }
   /// The config says that the model returns no keys and values (use_cache false).

@@ -223,7 +223,7 @@ struct TowerStates {
 inline TowerStates image_states(Forward& f, const ImageTower& t, std::int64_t images, bool norms = true) {
   std::optional<InModule> inside;  // classes of transformers 5 have no module in a module
   const std::string_view tower_class = t.has_class() ? "CLIPVisionTransformer" : "SiglipVisionTransformer";
-  if (!f.reads_tree() || f.prints("vision_model")) inside.emplace(f, "vision_model", tower_class);
+  if (!f.reads_tree() || f.prints_here("vision_model")) inside.emplace(f, "vision_model", tower_class);
   const DecoderSizes& s = t.sizes;
   const Tensor pixels = f.rows_input("pixel_values", images, {t.channels, t.side, t.side});
   TowerStates states;
