@@ -410,7 +410,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   const Told told = {.sinusoids = timestep_input(f, "timestep", kSinusoids),
                      .label = f.fixed_token_input("class_labels", 1)};
   const std::int64_t places = (model.side / model.patch) * (model.side / model.patch);
-  Tensor hidden = patch_embedding(f, latents, model.sizes.channels, width, model.patch, tokens, places);
+  Tensor hidden = patch_embedding(f, "pos_embed", latents, model.sizes.channels, width, model.patch, tokens, places);
   hidden = stack(f, "transformer_blocks", kBlocks[0], model.layers, hidden,
                  [&](Tensor x, std::int64_t) { return block(f, model, x, told); });
   const std::vector<Tensor> rows = modulation(f, "proj_out_1", first_embedded(f, model, told), width, width, 2);

@@ -451,8 +451,7 @@ inline Model read(ConfigFields& config) {
 }
 
 /// [N, rows, columns, wide] with the learned square behind each row, as one sequence.
-inline Tensor with_newlines(Forward& f, const Model& m, Tensor squares, Tensor newline, std::int64_t images,
-                            const TileGrid& grid) {
+inline Tensor with_newlines(Forward& f, Tensor squares, Tensor newline, std::int64_t images, const TileGrid& grid) {
   const std::vector<core::Dim> every = {core::Dim::batch(images), core::Dim::fixed(grid.rows), core::Dim::fixed(-1),
                                         core::Dim::fixed(-1)};
   const Tensor parted = f.unflatten(squares, 1, {grid.rows, grid.columns});
@@ -476,10 +475,10 @@ inline Tensor features_of(Forward& f, const Model& m, std::int64_t images, const
     return f.call("clone", {f.unflatten(f.flatten(of, 1, 3), 1, {count * across * across, m.wide()})});
   };
   const Tensor newline = f.parameter("sub_GN", {1, 1, 1, m.wide()});
-  const Tensor whole = with_newlines(f, m, merged(f.slice(crops, 1, 0, 1), 1), newline, images, {across, across});
+  const Tensor whole = with_newlines(f, merged(f.slice(crops, 1, 0, 1), 1), newline, images, {across, across});
   const TileGrid fine = {grid.rows * across, grid.columns * across};
   const Tensor parts = f.call("clone", {merged(f.slice(crops, 1, 1, grid.tiles()), grid.tiles())});
-  const Tensor sub = with_newlines(f, m, parts, newline, images, fine);
+  const Tensor sub = with_newlines(f, parts, newline, images, fine);
   const std::vector<core::Dim> every = {core::Dim::batch(images), core::Dim::fixed(-1), core::Dim::fixed(-1)};
   const Tensor mark = f.call("expand", {f.parameter("glb_GN", {1, 1, m.wide()})}, {{"shape", every}});
   const Tensor all = f.concatenate({sub, mark, whole}, 1);

@@ -309,8 +309,9 @@ struct Model {
 };
 
 inline Model read(ConfigFields& config) {
-  Model m = {.instructs = config.text({"model_type"}, "blip-2") == "instructblip",
-             .queries = config.size_or({"num_query_tokens"}, 32)};
+  Model m;
+  m.instructs = config.text({"model_type"}, "blip-2") == "instructblip";
+  m.queries = config.size_or({"num_query_tokens"}, 32);
   if (ConfigFields* vision = vision_fields(config)) {
     m.tower = encoder_sizes(*vision, {.width = 1408, .inner = 6144, .layers = 39, .heads = 16});
     m.side = vision->size_or({"image_size"}, 224);
