@@ -22,7 +22,7 @@
 #include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/serving_questions.hpp"
 #include "gpumem/summary/formats.hpp"
-#include "gpumem/summary/graph_json_values.hpp"
+#include "gpumem/summary/graph_json.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 
 namespace gpumem {

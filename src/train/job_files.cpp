@@ -8,7 +8,7 @@
 
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/summary/graph_json_values.hpp"
+#include "gpumem/summary/graph_json.hpp"
 
 namespace gpumem::train {
 

@@ -418,7 +418,7 @@ inline void decoder(Forward& f, const Model& m, const std::vector<Tensor>& left)
       const Tensor image = image_of(f, projected, m.stages[at].size);
       enlarged.push_back(enlarge(f, image, m.stages[0].size));
     }
-    std::ranges::reverse(enlarged);
+    std::reverse(enlarged.begin(), enlarged.end());
     const std::int64_t all = m.joined * static_cast<std::int64_t>(m.stages.size());
     const Tensor fused =
         convolution(f, "linear_fuse", f.concatenate(enlarged, 1), {.in = all, .out = m.joined, .bias = false});

@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/image_rules.hpp"
 #include "gpumem/architectures/image_tokens.hpp"
+#include "gpumem/architectures/image_towers.hpp"
 #include "gpumem/architectures/vision_language.hpp"
 
 namespace gpumem::architectures {
@@ -267,5 +270,157 @@ inline constexpr Architecture kArchitecture = {.name = "ovis",
                                                .holds_text_model = true};
 
 }  // namespace ovis
+
+// Phi-3-vision and Phi-3.5-vision, their publishers' own code: CLIP's tower of 336 pixels on a picture and its crops,
+// all of which are padded to as many; squares of four patches side by side, with a learned one at the end of each row
+// and between the crops and the whole; two linear layers; Phi-3. Source: modeling_phi3_v.py and processing_phi3_v.py of
+// microsoft/Phi-3.5-vision-instruct, whose processor makes at most four crops; that of Phi-3-vision-128k makes 16.
+
+namespace phi3_v {
+
+inline constexpr std::int64_t kSide = 336;
+inline constexpr std::int64_t kCrops = 4;
+/// CLIP_VIT_LARGE_PATCH14_336_CONFIG.
+inline constexpr std::string_view kTower = R"({"model_type": "clip_vision_model", "hidden_size": 1024,
+    "image_size": 336, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 24,
+    "patch_size": 14})";
+
+struct Model {
+  ImageTower tower;
+  std::size_t layer = 0;   ///< whose state is read
+  std::int64_t width = 1;  ///< of the text model
+
+  [[nodiscard]] std::int64_t across() const { return tower.side / tower.patch / 2; }
+  [[nodiscard]] std::int64_t wide() const { return 4 * tower.sizes.width; }
+  /// Up to the layer that is read.
+  [[nodiscard]] ImageTower read_tower() const {
+    ImageTower part = tower;
+    part.sizes.layers = static_cast<std::int64_t>(layer);
+    return part;
+  }
+};
+
+/// The layers behind the one that is read: what they keep goes with the names of their states, when
+/// get_img_features() ends.
+inline void hold_rest(Forward& f, const Model& m) {
+  const DecoderSizes& s = m.tower.sizes;
+  for (std::int64_t at = static_cast<std::int64_t>(m.layer); at < s.layers; ++at) {
+    const std::string name = "vision_model.encoder.layers." + std::to_string(at);
+    f.hold_printed(name);
+    (void)f.parameter(name + ".unused", {4 * (s.width + 1) + 2 * s.inner + 5, s.width}, true);
+    (void)f.parameter(name + ".unused_bias", {s.inner}, true);
+  }
+}
+
+/// HD_transform: as many crops of a row, of the longer side, as the grid has room for.
+inline TileGrid crops_of(const PictureSize& size, std::int64_t most) {
+  const bool upright = size.width < size.height;
+  const auto ratio =
+      static_cast<double>(std::max(size.width, size.height)) / static_cast<double>(std::min(size.width, size.height));
+  const auto rows_of = [&](std::int64_t columns) {
+    return static_cast<std::int64_t>(std::ceil(static_cast<double>(columns) / ratio));
+  };
+  std::int64_t columns = 1;
+  while ((columns + 1) * rows_of(columns + 1) <= most) ++columns;
+  const auto height = static_cast<std::int64_t>(static_cast<double>(columns * kSide) / ratio);
+  const std::int64_t rows = std::max<std::int64_t>((height + kSide - 1) / kSide, 1);
+  return upright ? TileGrid{columns, rows} : TileGrid{rows, columns};
+}
+
+inline Model read(ConfigFields& config) {
+  Model m;
+  if (ConfigFields* tower = config.part("img_processor", kTower)) {
+    const std::string_view name = tower->text({"name"}, "clip_vision_model");
+    if (name != "clip_vision_model") tower->fail("is clip_vision_model in this model", "name");
+    m.tower = read_image_tower(*tower, "clip_vision_model");
+    m.layer = feature_layer(*tower, "layer_idx", -2, m.tower.sizes.layers);
+    tower->ignore({"name", "model_name", "image_dim_out", "num_img_tokens", "type_feature"});
+  } else {
+    config.fail("is missing, and the model without a tower is Phi-3", "img_processor");
+  }
+  if (ConfigFields* embedding = config.part("embd_layer", "{}")) {
+    if (!embedding->flag("use_hd_transform", true)) embedding->fail("is true in this model", "use_hd_transform");
+    if (!embedding->flag("with_learnable_separator", true))
+      embedding->fail("is true in this model", "with_learnable_separator");
+    embedding->ignore({"embedding_cls", "hd_transform_order", "projection_cls", "image_dim_out"});
+  }
+  const std::int64_t patches = m.tower.side / m.tower.patch;
+  if (m.tower.side != kSide || patches % 2 != 0) config.fail("reads images of another size", "img_processor");
+  config.ignore({"original_max_position_embeddings"});
+  return m;
+}
+
+/// [N, rows, columns, wide] with the learned square behind each row, as one sequence.
+inline Tensor with_newlines(Forward& f, Tensor squares, Tensor newline, std::int64_t images, const TileGrid& grid) {
+  const std::vector<core::Dim> every = {core::Dim::batch(images), core::Dim::fixed(grid.rows), core::Dim::fixed(-1),
+                                        core::Dim::fixed(-1)};
+  const Tensor parted = f.unflatten(squares, 1, {grid.rows, grid.columns});
+  return f.flatten(f.concatenate({parted, f.call("expand", {newline}, {{"shape", every}})}, 2), 1, 2);
+}
+
+/// [N images, tokens, width of the text].
+inline Tensor features_of(Forward& f, const Model& m, std::int64_t images, const TileGrid& grid) {
+  const InModule inside(f, "vision_embed_tokens", "Phi3ImageEmbedding");
+  f.hold_printed("wte");
+  Tensor hidden = 0;
+  {
+    const InModule tower(f, "img_processor", "CLIPVisionModel");
+    hidden = image_states(f, m.read_tower(), images * (kCrops + 1), false).hidden.back();
+    hold_rest(f, m);
+  }
+  hidden = f.slice(hidden, 1, 1, Forward::kRest);
+  const std::int64_t across = m.across();
+  const Tensor crops = f.unflatten(hidden, 0, {-1, kCrops + 1});
+  const auto merged = [&](Tensor of, std::int64_t count) {
+    return f.call("clone", {f.unflatten(f.flatten(of, 1, 3), 1, {count * across * across, m.wide()})});
+  };
+  const Tensor newline = f.parameter("sub_GN", {1, 1, 1, m.wide()});
+  const Tensor whole = with_newlines(f, merged(f.slice(crops, 1, 0, 1), 1), newline, images, {across, across});
+  const TileGrid fine = {grid.rows * across, grid.columns * across};
+  const Tensor parts = f.call("clone", {merged(f.slice(crops, 1, 1, grid.tiles()), grid.tiles())});
+  const Tensor sub = with_newlines(f, parts, newline, images, fine);
+  const std::vector<core::Dim> every = {core::Dim::batch(images), core::Dim::fixed(-1), core::Dim::fixed(-1)};
+  const Tensor mark = f.call("expand", {f.parameter("glb_GN", {1, 1, m.wide()})}, {{"shape", every}});
+  const Tensor all = f.concatenate({sub, mark, whole}, 1);
+  const InModule projection(f, "img_projection", "Sequential");
+  const Tensor open = f.activation("1", f.linear("0", all, m.wide(), m.width), "gelu");
+  return f.leave_function(f.linear("2", open, m.width, m.width), {hidden, whole, sub, all});
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Pictures pictures = pictures_of(f);
+  Model model = read(config);
+  ConfigFields* text = text_fields(config, "phi3");
+  if (text == nullptr || !config.status()) return;
+  model.width = text->size({"hidden_size"});
+  const TileGrid grid = crops_of(pictures.size, kCrops);
+  const std::int64_t across = model.across();
+  const std::int64_t tokens = (grid.tiles() + 1) * across * across + 1 + (grid.rows + 1) * across;
+  tell_pictures(f, pictures, pictures.seen() * tokens);
+  TextPart part;
+  part.modules = {{"model", "Phi3VModel"}};
+  write_text(f, *text, head, part, pictures,
+             [&](Forward& to) { return features_of(to, model, pictures.seen(), grid); });
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Phi3V", "phi3_v", "model"}});
+
+/// What print(model) shows. The tower prints its table of words a second time.
+inline void read_tree(TreeFields& t) {
+  t.open("img_processor");
+  t.set("layer_idx", -2);
+  t.close();
+  const Architecture* text = architecture_of("phi3");
+  t.within("", "Phi3Model", [&] { text->read_tree(t); });
+}
+
+inline constexpr Architecture kArchitecture = {.name = "phi3_v",
+                                               .model_types = names<"phi3_v">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
+
+}  // namespace phi3_v
 
 }  // namespace gpumem::architectures

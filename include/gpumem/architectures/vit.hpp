@@ -291,16 +291,13 @@ namespace blip2 {
 
 inline constexpr std::int64_t kInstruction = 32;  ///< tokens that the Q-Former is taken to read
 struct Model {
-  bool instructs = false;
+  bool instructs = false, bias = true;
   DecoderSizes tower;
-  bool bias = true;
   std::int64_t side = 224, patch = 14, channels = 3;
   DecoderSizes former;
   std::int64_t every = 2;  ///< n-th layer of it reads the image
-  std::int64_t queries = 32;
-  std::int64_t positions = 512;
+  std::int64_t queries = 32, positions = 512;
   double dropout = 0.1;
-  std::int64_t width = 1;  ///< of the text model
 
   [[nodiscard]] std::int64_t tokens() const { return (side / patch) * (side / patch) + 1; }
   [[nodiscard]] std::string named(std::string_view part) const {
@@ -310,8 +307,8 @@ struct Model {
 
 inline Model read(ConfigFields& config) {
   Model m;
-  m.instructs = config.text({"model_type"}, "blip-2") == "instructblip";
   m.queries = config.size_or({"num_query_tokens"}, 32);
+  m.instructs = config.text({"model_type"}, "blip-2") == "instructblip";
   if (ConfigFields* vision = vision_fields(config)) {
     m.tower = encoder_sizes(*vision, {.width = 1408, .inner = 6144, .layers = 39, .heads = 16});
     m.side = vision->size_or({"image_size"}, 224);
@@ -441,10 +438,12 @@ inline Tensor former(Forward& f, const Model& m, std::int64_t images, Tensor ima
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Pictures pictures = pictures_of(f);
-  Model model = read(config);
+  const Model model = read(config);
+  // The text model's own config ties its head; the outer field says false beside tied ones.
+  if (config.has("text_config")) config.replace(R"({"tie_word_embeddings": null})");
   ConfigFields* text = text_fields(config, model.instructs ? "llama" : "opt");
   if (text == nullptr || !config.status()) return;
-  model.width = text->size({"hidden_size"});
+  const std::int64_t width = text->size({"hidden_size"});
   if (model.instructs) f.remark("instructions of 32 tokens, which the Q-Former reads");
   tell_pictures(f, pictures, pictures.seen() * model.queries);
   write_text(f, *text, head, whole_text("TextModel"), pictures, [&](Forward& to) {
@@ -452,7 +451,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     to.hand_out(image);
     const Tensor read = former(to, model, pictures.seen(), image);
     to.hand_out(read);
-    return to.linear("language_projection", read, model.former.width, model.width);
+    return to.linear("language_projection", read, model.former.width, width);
   });
 }
 

@@ -1,5 +1,5 @@
 // Input: graph JSON ("format": "gpumem-graph", "version": 1), the normal form as a file.
-// Output: the graph. to_graph_json() (graph_json_values.hpp) goes the other way.
+// Output: the graph. to_graph_json() goes the other way. Below: values of it from the full parser.
 //
 //   {"format": "gpumem-graph", "version": 1,
 //    "inputs": [{"name": "x", "shape": ["N", 3, 224, 224], "dtype": "float32"}],
@@ -20,10 +20,34 @@
 // "parameter" with a "shape", and a "constant", are tensors that other nodes read.
 #pragma once
 
+#include <string>
+
+#include "gpumem/core/json.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/core/shape.hpp"
+#include "gpumem/model/model_graph.hpp"
+#include "gpumem/model/op_traits.hpp"
 #include "gpumem/summary/formats.hpp"
 
 namespace gpumem::summary {
 
 [[nodiscard]] const Format& graph_json();
+
+/// A value as a message shows it, whatever bytes it holds.
+[[nodiscard]] std::string shown(const core::JsonValue& value);
+
+/// "N", "64N", "?" or a positive number. Errors, as those of the next two, without a place: malformed_input.
+[[nodiscard]] core::Result<core::Dim> dim_from_json(const core::JsonValue& json);
+
+[[nodiscard]] core::Result<core::Shape> shape_from_json(const core::JsonValue& json);
+
+/// A boolean, a number, a text, a list of integers; or of dimensions, as an op is told those of its output, -1 where it
+/// keeps one.
+[[nodiscard]] core::Result<model::AttributeValue> attribute_from_json(const core::JsonValue& json);
+
+/// The graph as graph JSON, one node a line. Reading it back gives an equal graph, except two things that JSON
+/// cannot hold: of names that edges need and that are taken, the later ones get a number ("act#2"), and numbers
+/// that are not finite are left out.
+[[nodiscard]] std::string to_graph_json(const model::ModelGraph& graph);
 
 }  // namespace gpumem::summary

@@ -157,8 +157,10 @@ TEST_P(Roads, ATreeWhoseSizesAreImpossibleIsNotTakenForTheArchitecture) {
       edited(tree,
              [](std::string line) { return with_number(std::move(line), "out_features=", "4611686018427387905"); }),
       edited(tree, [](std::string line) { return with_number(std::move(line), "Embedding(", "0"); })};
+  // Where the head alone has outputs, one output is a class.
+  const bool head_alone = tree.find("out_features=") == tree.rfind("out_features=");
   for (const std::string& text : damaged) {
-    if (text == tree) continue;
+    if (text == tree || (head_alone && &text == &damaged[1])) continue;
     const auto graph = parse_summary(text);
     if (!graph) continue;
     const auto answer = answer_of(*graph, {model::Precision::fp32, false, false});

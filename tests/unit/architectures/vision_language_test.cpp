@@ -138,7 +138,7 @@ TEST(VisionLanguage, UnreadFieldsInsideAreNamedWithTheirPath) {
 }
 
 TEST(VisionLanguage, FaultsInsideHaveTheirPlace) {
-  const auto missing = read(small(R"("text_config": {"model_type": "opt", "hidden_size": 64})"));
+  const auto missing = read(small(R"("text_config": {"model_type": "gpt_neox", "hidden_size": 64})"));
   EXPECT_TRUE(fails(missing, ErrorCode::missing_information, 0, "in its text_config does not say its vocab_size"));
   const auto unknown = read(small(R"("text_config": {"model_type": "never_heard_of"})"));
   EXPECT_TRUE(fails(unknown, ErrorCode::malformed_input, 0, "'never_heard_of'"));

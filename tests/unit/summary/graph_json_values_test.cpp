@@ -1,4 +1,4 @@
-#include "gpumem/summary/graph_json_values.hpp"
+#include "gpumem/summary/graph_json.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "gpumem/core/file.hpp"
-#include "gpumem/summary/graph_json_values.hpp"
+#include "gpumem/summary/graph_json.hpp"
 #include "graphs.hpp"
 
 namespace gpumem::summary {

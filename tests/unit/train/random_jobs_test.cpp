@@ -8,7 +8,7 @@
 
 #include "expect.hpp"
 #include "gpumem/estimate/replay.hpp"
-#include "gpumem/summary/graph_json_values.hpp"
+#include "gpumem/summary/graph_json.hpp"
 
 namespace gpumem::train {
 namespace {

@@ -138,7 +138,8 @@ TEST(MsSwift, APictureThatFitsNoSampleIsASmallerOne) {
 }
 
 TEST(MsSwift, AModelThatSpeaksHoldsWhatMakesSpeech) {
-  const std::string base = R"({"model": "my-omni-run", "per_device_train_batch_size": "1", "tuner_type": "lora")";
+  const std::string base =
+      R"({"model": "my-omni-run", "per_device_train_batch_size": "1", "tuner_type": "lora", "max_length": "64")";
   const auto said = [&](const std::string& word) {
     return parsed(base + R"(, "env:ENABLE_AUDIO_OUTPUT": ")" + word + "\"}");
   };
@@ -186,7 +187,7 @@ TEST(MsSwift, ACountOfTokensIsOfTheModelsOwnPatches) {
 TEST(MsSwift, DataSetsOfPairsHaveNoNegatives) {
   const auto missing = [](const std::string& data) {
     return parsed(R"({"model": "m", "per_device_train_batch_size": "2", "tuner_type": "lora", "task_type": "embedding",
-      "loss_type": "infonce", "dataset": )" +
+      "loss_type": "infonce", "max_length": "64", "dataset": )" +
                   data + "}")
         .missing.size();
   };

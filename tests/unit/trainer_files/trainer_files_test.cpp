@@ -228,7 +228,8 @@ TEST(TrainerFiles, ReadsMsSwift) {
 }
 
 TEST(TrainerFiles, MsSwiftsTasksHaveHeadsOfTheirOwn) {
-  const std::string base = R"({"model": "m", "tuner_type": "lora", "per_device_train_batch_size": 3, "task_type": )";
+  const std::string base =
+      R"({"model": "m", "tuner_type": "lora", "max_length": 64, "per_device_train_batch_size": 3, "task_type": )";
   const TrainerJob classes = parsed(base + R"("seq_cls", "num_labels": 2})");
   EXPECT_EQ(classes.head, "ForSequenceClassification");
   EXPECT_EQ(classes.not_modelled, std::vector<std::string>{});
@@ -253,8 +254,9 @@ TEST(TrainerFiles, MsSwiftsTasksHaveHeadsOfTheirOwn) {
 
 TEST(TrainerFiles, MsSwiftsEnvironmentSaysHowManyTextsASampleHas) {
   const auto of = [](const std::string& task, const std::string& environment) {
-    return parsed(R"({"model": "m", "tuner_type": "lora", "per_device_train_batch_size": 3, "task_type": )" + task +
-                  ", " + environment + "}");
+    return parsed(
+        R"({"model": "m", "tuner_type": "lora", "max_length": 64, "per_device_train_batch_size": 3, "task_type": )" +
+        task + ", " + environment + "}");
   };
   const std::string reranker = R"("generative_reranker", "loss_type": "listwise_reranker")";
   expect_wanted(of(reranker, R"("env:MAX_NEGATIVE_SAMPLES": 3)"), {{"batch_size", "12"}});
@@ -308,39 +310,6 @@ TEST(TrainerFiles, MsSwiftsExpertsAreChosenAlike) {
   EXPECT_TRUE(parsed(R"({"model": "m", "tuner_type": "lora", "experts_impl": "grouped_mm"})").not_modelled.empty());
   EXPECT_EQ(parsed(R"({"model": "m", "tuner_type": "lora", "experts_impl": "eager"})").not_modelled,
             std::vector<std::string>{"experts_impl eager"});
-}
-
-TEST(TrainerFiles, ReadsTorchtune) {
-  if (!reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
-  const TrainerJob job = read("torchtune.yaml");
-  EXPECT_EQ(job.format, "torchtune");
-  EXPECT_EQ(job.model, "tinyllama");
-  expect_wanted(job, {{"batch_size", "2"},
-                      {"seq_length", "1024"},
-                      {"accumulate", "8"},
-                      {"loop", "torchtune"},
-                      {"lora", "8"},
-                      {"lora_targets", "q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj"},
-                      {"lora_dtype", "bf16"},
-                      {"precision", "bf16"},
-                      {"optimizer", "adamw"},
-                      {"fused", "true"},
-                      {"loss", "chunked:128"},
-                      {"checkpointing", "full"},
-                      {"compile", "-"}});
-  const TrainerJob paged = parsed(
-      R"({"optimizer": {"_component_": "bitsandbytes.optim.PagedAdamW8bit"}, "batch_size": 1, "optimizer_in_bwd": true,
-          "model": {"_component_": "torchtune.models.llama3.qlora_llama3_8b"}})");
-  expect_wanted(paged, {{"optimizer", "paged-adamw-8bit"},
-                        {"optimizer_in_backward", "true"},
-                        {"quantize", "nf4-double"},
-                        {"lora", "8"}});
-  EXPECT_EQ(paged.not_modelled, std::vector<std::string>());
-  const TrainerJob dora = parsed(
-      R"({"optimizer": {"_component_": "torch.optim.AdamW"}, "batch_size": 1,
-          "model": {"_component_": "torchtune.models.llama3.lora_llama3_8b", "use_dora": true, "quantize_base": true}})");
-  expect_wanted(dora, {{"lora", "8"}, {"peft", "dora"}, {"quantize", "nf4-double"}});
-  EXPECT_EQ(dora.not_modelled, std::vector<std::string>());
 }
 
 TEST(TrainerFiles, ReadsDeepSpeed) {
@@ -491,32 +460,6 @@ TEST(TrainerFiles, AFolderThatIsNotHereMayBeAPublishedModel) {
   EXPECT_EQ(model_by_folder("/tmp/Meta-Llama-3-8B/original/"), "meta-llama/Meta-Llama-3-8B");
   EXPECT_EQ(model_by_folder("models/Llama-2-7b"), "meta-llama/Llama-2-7b-hf");
   for (const char* none : {"/tmp/my-model", "Qwen3-8B", "/", ""}) EXPECT_FALSE(model_by_folder(none)) << none;
-}
-
-TEST(TrainerFiles, TorchtuneCutsNoSampleUnlessTheFileSaysSo) {
-  const std::string rest = R"("batch_size": 2, "optimizer": {"_component_": "torch.optim.AdamW"},
-    "model": {"_component_": "torchtune.models.llama3.llama3_8b"})";
-  const auto open = parse_trainer_job(R"({"tokenizer": {"_component_": "t", "max_seq_len": null}, )" + rest + "}");
-  ASSERT_TRUE(succeeds(open));
-  ASSERT_NE(open->find("seq_length"), nullptr);
-  EXPECT_EQ(open->find("seq_length")->value, "2048");
-  EXPECT_EQ(open->missing.size(), 1U);
-  const auto cut = parse_trainer_job(R"({"tokenizer": {"_component_": "t", "max_seq_len": 512}, )" + rest + "}");
-  ASSERT_TRUE(succeeds(cut));
-  EXPECT_EQ(cut->find("seq_length")->value, "512");
-  EXPECT_EQ(cut->unlike, "");
-}
-
-TEST(TrainerFiles, TorchtuneJobsThatAreNoPlainTrainingAreRefused) {
-  const std::string model = R"("batch_size": 2, "model": {"_component_": "torchtune.models.llama3.llama3_8b"})";
-  const std::string optimizer = R"(, "optimizer": {"_component_": "torch.optim.AdamW"})";
-  for (const std::string& text :
-       {"{" + model + "}", "{" + model + optimizer + R"(, "loss": {"_component_": "torchtune.rlhf.loss.DPOLoss"}})",
-        "{" + model + optimizer + R"(, "teacher_model": {"_component_": "torchtune.models.llama3.llama3_8b"}})"}) {
-    const auto job = parse_trainer_job(text);
-    ASSERT_TRUE(succeeds(job));
-    EXPECT_NE(job->unlike, "") << text;
-  }
 }
 
 TEST(TrainerFiles, AFileThatIsNotThereIsUnreadable) {

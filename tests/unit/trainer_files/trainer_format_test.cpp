@@ -52,7 +52,8 @@ TEST(TrainerReading, WordsThatASettingDoesNotTakeAreErrors) {
        "attn_implementation"},
       {R"({"model_name_or_path": "m", "per_device_train_batch_size": 1, "bf16": "maybe"})", "bf16"},
       {R"({"model_name_or_path": "m", "stage": "foo", "cutoff_len": 64})", "stage"},
-      {R"({"batch_size": 1, "dtype": "bf17", "model": {"_component_": "m.llama2_7b"}})", "dtype"},
+      {R"({"batch_size": 1, "dtype": "bf17", "model": {"_component_": "m.llama2_7b"}, "optimizer": {"_component_": "o"}})",
+       "dtype"},
       {R"({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 7}})", "zero_optimization.stage"},
       {R"({"model_family": "sdxl", "mixed_precision": "bf17"})", "mixed_precision"},
       {R"({"model_type": "FLUX_DEV_1", "base_model_name": "m", "train_dtype": "BFLOAT_17"})", "train_dtype"}};

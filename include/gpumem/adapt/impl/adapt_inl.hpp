@@ -15,7 +15,7 @@
 #include "gpumem/adapt/peft_model.hpp"
 #include "gpumem/adapt/trained_weights.hpp"
 #include "gpumem/adapt/trainer_models.hpp"
-#include "gpumem/connect/further_tokens.hpp"
+#include "gpumem/connect/connect.hpp"
 #include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/core/deadline.hpp"
 

@@ -8,7 +8,6 @@
 
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/json.hpp"
-#include "gpumem/summary/graph_json_values.hpp"
 #include "gpumem/summary/node_linker.hpp"
 #include "gpumem/summary/plain_graph_json.hpp"
 #include "gpumem/summary/text.hpp"

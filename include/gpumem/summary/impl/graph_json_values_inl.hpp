@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/summary/graph_json_values.hpp"
+#include "gpumem/summary/graph_json.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/connect/further_tokens.hpp"
+#include "gpumem/connect/connect.hpp"
 
 #include <map>
 #include <optional>
