@@ -171,7 +171,7 @@ std::string TrainerReading::nearest_in(std::string_view section, std::string_vie
     }
   }
   std::ranges::sort(names);
-  names.erase(std::ranges::unique(names).begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return is_among(names, key) ? std::string() : core::did_you_mean(key, names);
 }
 

@@ -329,7 +329,7 @@ inline void read_half(TreeFields& t, const std::string& side, const std::string&
                              : t.value(block + ".conv1", "out_channels").value_or(1));
     layers.push_back(all - (up || down ? 1 : 0));
     types += more + (attends ? "\"EfficientViTBlock\"" : "\"ResBlock\"");
-    scales += more + "[" + kernels + "]";
+    scales.append(more).append("[").append(kernels).append("]");
   }
   t.list(side + "_block_out_channels", widths);
   t.list(side + "_layers_per_block", layers);

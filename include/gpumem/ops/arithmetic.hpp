@@ -256,7 +256,7 @@ inline core::Result<TensorId> record_max_values(const OpCall& call, Tape& tape) 
 /// float32, and what is kept is the input as it is (autocast_mode.h: fp32_set_opt_dtype).
 inline core::Result<TensorId> record_norm(const OpCall& call, Tape& tape) {
   const TensorSize whole = tape.tensor(call.tensors[0]).size.as(core::DType::float32);
-  const auto norm = record_reduction(call, tape, true, {whole, call.size.as(core::DType::boolean)});
+  auto norm = record_reduction(call, tape, true, {whole, call.size.as(core::DType::boolean)});
   if (!norm || tape.product_dtype() == tape.dtype()) return norm;
   const TensorId made = *norm;
   return tape.record({.inputs = {&made, 1}, .output = call.size, .autocast = Autocast::full});
