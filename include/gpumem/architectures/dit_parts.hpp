@@ -82,6 +82,10 @@ Tensor text_projection(Forward& forward, std::string_view name, Tensor input, st
 /// the convolution's [N, width, ..]. Positions of `places` tokens are held and added where there are any.
 Tensor patch_embedding(Forward& forward, std::string_view name, Tensor latents, std::int64_t channels,
                        std::int64_t width, std::int64_t patch, std::int64_t tokens, std::int64_t places);
+/// The last layer, whose rows are squares of patches, and the loss. Where the model predicts a variance too, the loss
+/// reads the first half.
+void loss_of_patches(Forward& forward, std::string_view last, Tensor hidden, const DitSizes& sizes, std::int64_t patch,
+                     std::int64_t tokens);
 /// AdaLayerNormZero's first half: [N, width] -> silu -> linear -> chunks [N, 1, width].
 std::vector<Tensor> modulation(Forward& forward, std::string_view linear, Tensor conditions, std::int64_t in,
                                std::int64_t width, std::int64_t count, bool bias = true);

@@ -415,12 +415,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
                  [&](Tensor x, std::int64_t) { return block(f, model, x, told); });
   const std::vector<Tensor> rows = modulation(f, "proj_out_1", first_embedded(f, model, told), width, width, 2);
   const Tensor normed = modulated(f, bare_norm(f, "norm_out", hidden, width), rows[1], rows[0]);
-  const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
-  const Tensor output = f.call("clone", {f.linear("proj_out_2", normed, width, out)});
-  // Where the model predicts a variance too, the loss reads the first half.
-  const bool twice = model.sizes.out_channels == 2 * model.sizes.channels;
-  const Tensor half = twice ? f.slice(output, 2, 0, out / 2) : output;
-  denoiser_loss(f, half, {tokens, twice ? out / 2 : out});
+  loss_of_patches(f, "proj_out_2", normed, model.sizes, model.patch, tokens);
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"DiTTransformer2D", "DiTTransformer2DModel"}});

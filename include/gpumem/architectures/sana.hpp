@@ -100,12 +100,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
                  [&](Tensor x, std::int64_t) { return block(f, model, x, prompt, mask, rows.rows); });
   const std::vector<Tensor> last = table_rows(f, unsqueezed(f, rows.time, 1), 2, width);
   const Tensor normed = modulated(f, bare_norm(f, "norm_out", hidden, width), last[1], last[0]);
-  const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
-  const Tensor output = f.call("clone", {f.linear("proj_out", normed, width, out)});
-  // Where the model predicts a variance too, the loss reads the first half.
-  const bool twice = model.sizes.out_channels == 2 * model.sizes.channels;
-  const Tensor read = twice ? f.slice(output, 2, 0, out / 2) : output;
-  denoiser_loss(f, read, {tokens, twice ? out / 2 : out});
+  loss_of_patches(f, "proj_out", normed, model.sizes, model.patch, tokens);
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"PixArtTransformer2D", "PixArtTransformer2DModel"}});

@@ -159,6 +159,15 @@ GPUMEM_INLINE Tensor patch_embedding(Forward& f, std::string_view name, Tensor l
   return f.add(rows, own);
 }
 
+GPUMEM_INLINE void loss_of_patches(Forward& forward, std::string_view last, Tensor hidden, const DitSizes& sizes,
+                                   std::int64_t patch, std::int64_t tokens) {
+  const std::int64_t out = patch * patch * sizes.out_channels;
+  const Tensor output = forward.call("clone", {forward.linear(last, hidden, sizes.width, out)});
+  const bool twice = sizes.out_channels == 2 * sizes.channels;
+  const Tensor read = twice ? forward.slice(output, 2, 0, out / 2) : output;
+  denoiser_loss(forward, read, {tokens, twice ? out / 2 : out});
+}
+
 GPUMEM_INLINE std::vector<Tensor> modulation(Forward& f, std::string_view linear, Tensor conditions, std::int64_t in,
                                              std::int64_t width, std::int64_t count, bool bias) {
   const Tensor open = f.activation("silu", conditions, "silu");
